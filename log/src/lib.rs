@@ -1,1 +1,11 @@
-//! Placeholder.
+//! An append-only, checksummed segment log for many threads and processes.
+//!
+//! The log knows bytes, positions and epochs; what stands in a frame is its caller's business. The byte layout is
+//! `docs/format.md`, what is found at open and what is done then is `docs/recovery.md`.
+
+pub mod error;
+pub mod fault;
+pub mod format;
+pub mod frame;
+pub mod options;
+pub mod position;

@@ -1,0 +1,3 @@
+//! The log's integration tests.
+
+mod frame;
