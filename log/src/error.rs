@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::fault::Fault;
 use crate::format::SegmentName;
-use crate::position::{Epoch, Position, StoreId};
+use crate::position::{Epoch, Head, Position, StoreId};
 
 /// Bytes that are not what was written. Never repaired by guessing: the store is not written to any more.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -182,6 +182,14 @@ pub enum Error {
         head: Position,
         /// The position asked for.
         asked: Position,
+    },
+    /// What the caller takes for the log's past is not: the log was restored, or it is another one.
+    #[error("position {} with chain {} is not in this log, whose head is {}; read it again from the start", known.position, known.chain, head.position)]
+    Diverged {
+        /// What the caller knew.
+        known: Head,
+        /// The head of the log.
+        head: Head,
     },
 }
 

@@ -7,5 +7,6 @@ pub mod error;
 pub mod fault;
 pub mod format;
 pub mod frame;
+pub mod journal;
 pub mod options;
 pub mod position;

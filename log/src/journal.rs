@@ -1,0 +1,289 @@
+//! The seam between a log engine and everything that replays or extends a log.
+//!
+//! A journal orders frames. It knows positions, epochs and bytes, never what a frame means: whoever
+//! appends decides inside [`Journal::transact`], which runs once on the true head. All engines carry
+//! the same frame parts and pass one conformance suite.
+
+pub mod memory;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::fault::{Fault, Part};
+pub use crate::format::RulesVersion;
+use crate::frame::{Depth, Draft, Frame, FrameRef};
+use crate::options::POSITION_MAX;
+use crate::position::{Chain, Head, Incarnation, Position, Salt, StoreId};
+
+/// Which life of which store a journal is, and by which rules its newest frames were judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The store's name, drawn at birth and kept for ever.
+    pub store: StoreId,
+    /// The current life; raised by restore, salvage and copy.
+    pub incarnation: Incarnation,
+    /// The rules version named by the newest segment header.
+    pub rules: RulesVersion,
+}
+
+/// A point on the monotonic clock after which an operation stops waiting, or never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// No deadline.
+    pub const NEVER: Deadline = Deadline(None);
+
+    /// A deadline at `instant`.
+    pub fn at(instant: Instant) -> Deadline {
+        Deadline(Some(instant))
+    }
+
+    /// A deadline `wait` from now; [`Deadline::NEVER`] when the clock cannot count that far.
+    pub fn after(wait: Duration) -> Deadline {
+        Deadline(Instant::now().checked_add(wait))
+    }
+
+    /// The time left at `now`: `None` when there is no deadline, zero when it has passed.
+    pub fn remaining(self, now: Instant) -> Option<Duration> {
+        self.0.map(|at| at.saturating_duration_since(now))
+    }
+
+    /// Whether the deadline has passed at `now`.
+    pub fn passed(self, now: Instant) -> bool {
+        self.0.is_some_and(|at| at <= now)
+    }
+
+    /// The shorter of `wait` and the time left at `now`.
+    pub fn bound(self, wait: Duration, now: Instant) -> Duration {
+        self.remaining(now).map_or(wait, |left| left.min(wait))
+    }
+}
+
+/// What a decision sees: the frames its caller had not read yet, and the head it will extend.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail<'a> {
+    /// The frames after the `known` head, oldest first.
+    pub frames: &'a [Frame],
+    /// The true head; the first draft stands at `head.position + 1`.
+    pub head: Head,
+    /// The life the drafts will be written in.
+    pub incarnation: Incarnation,
+}
+
+/// What a transaction put into the log. Published, not yet durable: see [`Journal::wait_durable`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Appended {
+    /// The position of the first draft; of the judged head when there was no draft.
+    pub first: Position,
+    /// One head per draft, in order.
+    pub heads: Vec<Head>,
+    /// The head after the transaction; the judged head when there was no draft.
+    pub head: Head,
+}
+
+/// Why a transaction did not put all its drafts into the log.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransactError {
+    /// An epoch was raised meanwhile. The first `appended.len()` drafts are in the log, the others
+    /// certainly are not: read on, rebuild, and decide again.
+    #[error("the log moved on meanwhile: {} of the drafts are in it, decide the others again", appended.len())]
+    Moved {
+        /// The heads of the drafts that are in the log.
+        appended: Vec<Head>,
+    },
+    /// It may have happened. Ask later by position and chain.
+    #[error("it is unknown whether position {} with chain {chain} is in the log", position.0)]
+    Unknown {
+        /// Where the last draft would stand.
+        position: Position,
+        /// The chain it would have there.
+        chain: Chain,
+        /// Why the question could not be answered.
+        #[source]
+        source: Error,
+    },
+    /// Nothing happened.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+/// A decision for [`Journal::transact`]: sees the tail, returns drafts to append in order.
+pub type Decision<'f> = &'f mut dyn FnMut(Tail<'_>) -> Vec<Draft>;
+
+/// A decision for [`Journal::raise`]: sees the tail and the new life, returns its first frame.
+pub type Raising<'f> = &'f mut dyn FnMut(Tail<'_>, Incarnation) -> Draft;
+
+/// Frames of a journal in order, borrowed one at a time.
+pub trait Frames {
+    /// The next frame; `None` at the head that was published when the walk began. After an error
+    /// the walk is over.
+    fn next(&mut self) -> Option<Result<FrameRef<'_>, Error>>;
+}
+
+/// An ordered log of frames that many threads and processes extend.
+pub trait Journal: Send + Sync {
+    /// Store, life and rules version.
+    fn identity(&self) -> Identity;
+
+    /// The newest published head; one atomic load where nothing is new.
+    ///
+    /// # Errors
+    /// When the head has to be looked up and cannot be read.
+    fn head(&self) -> Result<Head, Error>;
+
+    /// Every position up to here is durable.
+    ///
+    /// # Errors
+    /// When the mark has to be looked up and cannot be read.
+    fn durable(&self) -> Result<Position, Error>;
+
+    /// Runs `decide` once under the append lock, with the frames after `known` and the true head,
+    /// and appends what it returns with one write. The position of a draft is `head + 1`,
+    /// `head + 2` and so on. Returns when the drafts are published, which is before they are
+    /// durable. `known` has to be a head of this log.
+    ///
+    /// # Errors
+    /// See [`TransactError`]; [`Error::Busy`] when the lock was not to be had by `deadline`.
+    fn transact(
+        &self,
+        known: Head,
+        deadline: Deadline,
+        decide: Decision<'_>,
+    ) -> Result<Appended, TransactError>;
+
+    /// Waits until every position up to `position` is durable, leading the sync where nobody does.
+    /// Every thread of every process may call it.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when a sync failed: what was not acknowledged before is unknown.
+    fn wait_durable(&self, position: Position, deadline: Deadline) -> Result<(), Error>;
+
+    /// The frames after `after`, up to the head published at the call. Takes no lock and changes
+    /// no byte.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or is damaged at the start of the walk.
+    fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error>;
+
+    /// Waits until the head is beyond `position` or the deadline has passed, and returns the head
+    /// either way.
+    ///
+    /// # Errors
+    /// When the head cannot be read.
+    fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<Head, Error>;
+
+    /// Begins a new life: a new segment with a new salt and an incarnation raised by one plus a
+    /// random number below 2^31, whose first frame is the draft. Two lives that begin from the
+    /// same bytes differ.
+    ///
+    /// # Errors
+    /// As [`Journal::transact`].
+    fn raise(
+        &self,
+        known: Head,
+        deadline: Deadline,
+        decide: Raising<'_>,
+    ) -> Result<Appended, TransactError>;
+
+    /// Shared counters. Statistics only: lost with the control page.
+    fn counters(&self) -> &dyn Counters;
+
+    /// Named derived files. Never truth: whatever does not fit is ignored and rebuilt.
+    fn snapshots(&self) -> &dyn Blobs;
+}
+
+/// What a counter counts, as its user numbers it. Zero is no tag.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CounterTag(pub u64);
+
+/// Counters shared by every process on a store; statistics, never decisions.
+pub trait Counters: Send + Sync {
+    /// Adds `n` and returns the new count; `None` when every slot is taken by other tags.
+    fn add(&self, tag: CounterTag, n: u64) -> Option<u64>;
+    /// The count of `tag`, zero when nothing was counted.
+    fn get(&self, tag: CounterTag) -> u64;
+    /// The count of `tag`, setting it to zero.
+    fn take(&self, tag: CounterTag) -> u64;
+    /// Calls `f` with every tag that has a count above zero.
+    fn for_each(&self, f: &mut dyn FnMut(CounterTag, u64));
+}
+
+/// Named derived files beside a log.
+pub trait Blobs: Send + Sync {
+    /// The whole blob, or `None` when there is none of that name.
+    ///
+    /// # Errors
+    /// When it exists and cannot be read, or the name is not a plain name.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error>;
+    /// Replaces the blob: all of it or nothing, durable on return.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the name is not a plain name.
+    fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error>;
+    /// The names, sorted.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    fn list(&self) -> Result<Vec<String>, Error>;
+    /// Removes the blob if it is there.
+    ///
+    /// # Errors
+    /// When it cannot be removed, or the name is not a plain name.
+    fn remove(&self, name: &str) -> Result<(), Error>;
+}
+
+/// The salt and incarnation of the life after `incarnation`.
+fn next_life(incarnation: Incarnation) -> Result<(Salt, Incarnation), Error> {
+    let mut random = [0; 20];
+    getrandom::fill(&mut random).map_err(|refused| {
+        Error::from_io(
+            "draw random numbers for",
+            "a new life",
+            io::Error::other(refused.to_string()),
+        )
+    })?;
+    let (salt, step) = random
+        .split_first_chunk::<16>()
+        .expect("twenty bytes hold sixteen");
+    let step = u32::from_le_bytes(*step.first_chunk().expect("four bytes are left")) >> 1;
+    Ok((
+        Salt(*salt),
+        Incarnation(incarnation.0 + 1 + u64::from(step)),
+    ))
+}
+
+/// What a draft that does not fit into a frame is refused with.
+fn refused(fault: Fault) -> Error {
+    match fault {
+        Fault::TooLong { part, len, max } => Error::LimitExceeded {
+            what: match part {
+                Part::Facts => "bytes of facts",
+                Part::Texts => "bytes of texts",
+                Part::Bodies => "bytes of bodies",
+            },
+            offered: len,
+            max: u64::from(max),
+        },
+        // The other faults of an encoder are about numbers the engine gave itself; only running out of positions
+        // is left.
+        _ => Error::LimitExceeded {
+            what: "position",
+            offered: POSITION_MAX + 1,
+            max: POSITION_MAX,
+        },
+    }
+}
+
+/// Blob names are plain file names, so that none leaves its directory: ASCII letters, digits, `.`, `-`
+/// and `_`, not beginning with a dot.
+fn plain_name(name: &str) -> Result<&str, Error> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if !name.is_empty() && name.len() <= 100 && !name.starts_with('.') && name.bytes().all(plain) {
+        return Ok(name);
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "not a plain name");
+    Err(Error::from_io("use", name, source))
+}
