@@ -3,6 +3,7 @@
 //! The log knows bytes, positions and epochs; what stands in a frame is its caller's business. The byte layout is
 //! `docs/format.md`, what is found at open and what is done then is `docs/recovery.md`.
 
+pub mod control;
 pub mod error;
 pub mod fault;
 pub mod format;
@@ -10,3 +11,5 @@ pub mod frame;
 pub mod journal;
 pub mod options;
 pub mod position;
+pub mod reader;
+pub mod storage;

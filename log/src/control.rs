@@ -1,0 +1,475 @@
+//! The control page: a small file that every process on a store maps.
+//!
+//! Its volatile half (the word, the places, targets, waiters) holds for one boot and is rebuilt by
+//! whoever holds the append lock; its durable half (two checksummed marks) is believed across
+//! boots. It tells where to look and whom to wake. It never decides where bytes are overwritten:
+//! that follows from frames that were read. Rules: log.md, "The control page".
+//!
+//! A page is never repaired in place. It is replaced by a new file, and a holder that finds its own
+//! page without a name knows that what it published there reached nobody.
+
+pub mod counters;
+pub mod place;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use crate::options::EPOCH_MAX;
+use crate::position::{Epoch, Position, StoreId};
+use crate::storage::{Access, BootId, SharedMemory, Storage, StoredFile};
+use place::{DurableMark, HeadPlace};
+
+/// The name of the page in a store's directory.
+pub const CONTROL_NAME: &str = "control";
+
+/// The bytes of the page: one page of words, and the counters.
+pub const CONTROL_BYTES: usize = 3 * 4096;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tenurCT1");
+
+/// Indices in words of eight bytes. Words that different processes change at the same time stand in
+/// cache lines of their own.
+mod at {
+    pub const MAGIC: usize = 0;
+    pub const BOOT: usize = 1;
+    pub const STORE: usize = 3;
+    pub const WORD: usize = 8;
+    pub const ACQUISITIONS: usize = 16;
+    pub const DURABLE: usize = 24;
+    pub const TARGET: usize = 25;
+    pub const POISON: usize = 26;
+    pub const SYNC_TURN: usize = 27;
+    pub const PLACES: usize = 32;
+    pub const MARKS: usize = 64;
+    /// Byte 2048, in half words.
+    pub const SIGNALS: usize = 512;
+    /// Byte 4096.
+    pub const COUNTERS: usize = 512;
+}
+
+/// Bits of the word: epoch above, head in the middle, in-doubt below.
+const HEAD_BITS: u32 = 45;
+
+/// The greatest head position that fits into the word. A million frames a second reach it in a year.
+pub const WORD_POSITION_MAX: u64 = (1 << HEAD_BITS) - 1;
+
+/// The greatest epoch that fits into the word. An epoch is raised when a holder stood still or a
+/// sync failed, never in the course of work.
+pub const WORD_EPOCH_MAX: u64 = (1 << (63 - HEAD_BITS)) - 1;
+
+const _: () = assert!(WORD_EPOCH_MAX <= EPOCH_MAX);
+
+/// The word: what the newest epoch has published. Changed only by compare-and-swap from the value
+/// read under the append lock, so that a holder whose epoch was raised publishes nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// The writer epoch.
+    pub epoch: Epoch,
+    /// The position of the newest published frame.
+    pub head: Position,
+    /// Whether bytes behind the head may have been written that nobody published.
+    pub in_doubt: bool,
+}
+
+impl Word {
+    fn pack(self) -> u64 {
+        assert!(
+            self.epoch.0 <= WORD_EPOCH_MAX && self.head.0 <= WORD_POSITION_MAX,
+            "the word holds {self:?}"
+        );
+        self.epoch.0 << (HEAD_BITS + 1) | self.head.0 << 1 | u64::from(self.in_doubt)
+    }
+
+    fn unpack(bits: u64) -> Word {
+        Word {
+            epoch: Epoch(bits >> (HEAD_BITS + 1)),
+            head: Position(bits >> 1 & WORD_POSITION_MAX),
+            in_doubt: bits & 1 == 1,
+        }
+    }
+}
+
+/// What a process waits for on the page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    /// The append lock was given back.
+    Released,
+    /// A head was published.
+    Published,
+    /// The durable position was raised, or a sync failed.
+    Synced,
+}
+
+/// The page, mapped for reading; every answer is a snapshot.
+#[derive(Clone)]
+pub struct Page {
+    memory: Arc<dyn SharedMemory>,
+    storage: Arc<dyn Storage>,
+    file: Arc<dyn StoredFile>,
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page")
+            .field("word", &self.word())
+            .field("durable", &self.durable())
+            .finish()
+    }
+}
+
+impl Page {
+    /// Maps an open control file for `access`; `None` when it is not a control page of this version.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn map(
+        storage: Arc<dyn Storage>,
+        file: Arc<dyn StoredFile>,
+        access: Access,
+    ) -> io::Result<Option<Page>> {
+        if file.size()? != CONTROL_BYTES as u64 {
+            return Ok(None);
+        }
+        let memory = file.map_shared(access)?;
+        let magic = memory.word(at::MAGIC).load(SeqCst);
+        Ok((magic == MAGIC).then_some(Page {
+            memory,
+            storage,
+            file,
+        }))
+    }
+
+    fn load(&self, index: usize) -> u64 {
+        self.memory.word(index).load(SeqCst)
+    }
+
+    /// The boot that the volatile half holds for.
+    #[must_use]
+    pub fn boot(&self) -> BootId {
+        BootId(self.sixteen(at::BOOT))
+    }
+
+    /// The store that the page belongs to.
+    #[must_use]
+    pub fn store(&self) -> StoreId {
+        StoreId(self.sixteen(at::STORE))
+    }
+
+    fn sixteen(&self, index: usize) -> [u8; 16] {
+        halves_to_bytes(self.load(index), self.load(index + 1))
+    }
+
+    /// The word.
+    #[must_use]
+    pub fn word(&self) -> Word {
+        Word::unpack(self.load(at::WORD))
+    }
+
+    /// Every position up to here is durable.
+    #[must_use]
+    pub fn durable(&self) -> Position {
+        Position(self.load(at::DURABLE))
+    }
+
+    /// The greatest position a sync was begun for.
+    #[must_use]
+    pub fn target(&self) -> Position {
+        Position(self.load(at::TARGET))
+    }
+
+    /// Whether a sync failed in this epoch, or in a later one.
+    #[must_use]
+    pub fn poisoned(&self, epoch: Epoch) -> bool {
+        epoch <= self.poison()
+    }
+
+    /// The greatest epoch in which a sync failed; zero when none did.
+    #[must_use]
+    pub fn poison(&self) -> Epoch {
+        Epoch(self.load(at::POISON))
+    }
+
+    /// How often the append lock was taken: while this stands still, so does its holder.
+    #[must_use]
+    pub fn acquisitions(&self) -> u64 {
+        self.load(at::ACQUISITIONS)
+    }
+
+    /// The number of the sync lock that is in use.
+    #[must_use]
+    pub fn sync_turn(&self) -> u64 {
+        self.load(at::SYNC_TURN)
+    }
+
+    /// Where the newest published frame stands.
+    #[must_use]
+    pub fn place(&self) -> Option<HeadPlace> {
+        place::newest(&*self.memory, at::PLACES, || self.word().head)
+    }
+
+    /// The greatest position known durable across boots.
+    #[must_use]
+    pub fn mark(&self) -> Option<DurableMark> {
+        place::mark(&*self.memory, at::MARKS)
+    }
+
+    /// What has to be handed to [`Page::wait`] later: nothing signalled in between is missed.
+    #[must_use]
+    pub fn seen(&self, signal: Signal) -> u32 {
+        self.half(signal, 0).load(SeqCst)
+    }
+
+    /// Whether the page still has its name. What is published on a page without one reaches nobody.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn is_current(&self) -> io::Result<bool> {
+        self.file.is_linked()
+    }
+
+    /// Sleeps until `signal` is given again after `seen`, at most `bound`. Changes nothing, so that
+    /// a giver who looks for waiters does not see this one: bounds are short.
+    pub fn wait_unseen(&self, signal: Signal, seen: u32, bound: Duration) {
+        self.storage.wait(self.half(signal, 0), seen, bound);
+    }
+
+    /// Each signal has a cache line: its sequence number, and how many wait for it.
+    fn half(&self, signal: Signal, which: usize) -> &AtomicU32 {
+        self.memory
+            .half_word(at::SIGNALS + signal as usize * 16 + which)
+    }
+}
+
+/// The page, mapped for writing.
+#[derive(Clone, Debug)]
+pub struct Control {
+    page: Page,
+}
+
+impl std::ops::Deref for Control {
+    type Target = Page;
+
+    fn deref(&self) -> &Page {
+        &self.page
+    }
+}
+
+impl Control {
+    /// The page as one that may be changed. It has to be mapped for writing.
+    #[must_use]
+    pub fn new(page: Page) -> Control {
+        Control { page }
+    }
+
+    fn raise_word(&self, index: usize, value: u64) -> bool {
+        self.page.storage.step();
+        self.page.memory.word(index).fetch_max(value, SeqCst) < value
+    }
+
+    /// Replaces the word if it still is `from`; says whether it did.
+    ///
+    /// # Panics
+    /// When `to` does not fit into the word ([`WORD_POSITION_MAX`], [`WORD_EPOCH_MAX`]).
+    #[must_use]
+    pub fn swap(&self, from: Word, to: Word) -> bool {
+        self.page.storage.step();
+        self.page
+            .memory
+            .word(at::WORD)
+            .compare_exchange(from.pack(), to.pack(), SeqCst, SeqCst)
+            .is_ok()
+    }
+
+    /// Counts one acquisition of the append lock.
+    pub fn count_acquisition(&self) {
+        self.page.storage.step();
+        self.page.memory.word(at::ACQUISITIONS).fetch_add(1, SeqCst);
+    }
+
+    /// States that every position up to here is durable.
+    pub fn raise_durable(&self, position: Position) {
+        self.raise_word(at::DURABLE, position.0);
+    }
+
+    /// States that a sync is begun for this position.
+    pub fn raise_target(&self, position: Position) {
+        self.raise_word(at::TARGET, position.0);
+    }
+
+    /// States that a sync failed in this epoch.
+    pub fn poison_epoch(&self, epoch: Epoch) {
+        self.raise_word(at::POISON, epoch.0);
+        self.ring(Signal::Synced, u32::MAX);
+    }
+
+    /// Goes past the sync lock numbered `turn`, whose holder stands still.
+    pub fn pass_sync_turn(&self, turn: u64) {
+        self.raise_word(at::SYNC_TURN, turn + 1);
+    }
+
+    /// Writes down where the head stands that is published next. Only under the append lock.
+    pub fn put_place(&self, place: &HeadPlace) {
+        self.page.storage.step();
+        place::put(&*self.page.memory, at::PLACES, place, self.page.word().head);
+    }
+
+    /// Writes down a position known durable across boots.
+    pub fn put_mark(&self, mark: &DurableMark) {
+        self.page.storage.step();
+        place::put_mark(&*self.page.memory, at::MARKS, mark);
+    }
+
+    /// Sleeps until `signal` is given again after `seen`, at most `bound`.
+    pub fn wait(&self, signal: Signal, seen: u32, bound: Duration) {
+        self.page.storage.step();
+        self.half(signal, 1).fetch_add(1, SeqCst);
+        self.page.storage.wait(self.half(signal, 0), seen, bound);
+        self.half(signal, 1).fetch_sub(1, SeqCst);
+    }
+
+    /// Gives `signal` to up to `count` waiters; one system call, and none when nobody waits. A
+    /// process killed while it waited counts as waiting until the page is replaced: it costs calls.
+    pub fn ring(&self, signal: Signal, count: u32) {
+        self.half(signal, 0).fetch_add(1, SeqCst);
+        if self.half(signal, 1).load(SeqCst) > 0 {
+            self.page.storage.wake(self.half(signal, 0), count);
+        }
+    }
+
+    /// Makes the durable marks durable.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn sync(&self) -> io::Result<()> {
+        self.page.file.sync()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn counters(&self) -> counters::CounterTable<'_> {
+        counters::CounterTable::new(&*self.page.memory, at::COUNTERS)
+    }
+}
+
+/// What a new page says.
+#[derive(Clone, Copy, Debug)]
+pub struct Birth {
+    /// This boot.
+    pub boot: BootId,
+    /// The store.
+    pub store: StoreId,
+    /// Epoch and head, as the lock holder found them.
+    pub word: Word,
+    /// Where that head stands.
+    pub place: HeadPlace,
+    /// Every position up to here was synced.
+    pub durable: Position,
+    /// The mark to carry over, if there is one.
+    pub mark: Option<DurableMark>,
+}
+
+impl Birth {
+    /// The bytes of the page.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut words = vec![0; CONTROL_BYTES / 8];
+        words[at::MAGIC] = MAGIC;
+        [words[at::BOOT], words[at::BOOT + 1]] = bytes_to_halves(self.boot.0);
+        [words[at::STORE], words[at::STORE + 1]] = bytes_to_halves(self.store.0);
+        words[at::WORD] = self.word.pack();
+        words[at::DURABLE] = self.durable.0;
+        words[at::TARGET] = self.durable.0;
+        place::lay_place(&mut words[at::PLACES..], &self.place);
+        if let Some(mark) = &self.mark {
+            place::lay_mark(&mut words[at::MARKS..], mark);
+        }
+        // Shared memory is read in the machine's own order; a page never leaves its machine.
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+}
+
+fn halves_to_bytes(low: u64, high: u64) -> [u8; 16] {
+    (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
+}
+
+fn bytes_to_halves(bytes: [u8; 16]) -> [u64; 2] {
+    let number = u128::from_le_bytes(bytes);
+    [number as u64, (number >> 64) as u64]
+}
+
+#[derive(Debug)]
+struct Mapped {
+    map: MmapRaw,
+}
+
+/// Maps a file as shared words.
+pub(crate) fn map_shared(file: &File, access: Access) -> io::Result<Arc<dyn SharedMemory>> {
+    let options = MmapOptions::new();
+    let map = match access {
+        Access::Read => options.map_raw_read_only(file)?,
+        Access::Write | Access::CreateNew | Access::CreateOrOpen => options.map_raw(file)?,
+    };
+    Ok(Arc::new(Mapped { map }))
+}
+
+impl SharedMemory for Mapped {
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(
+            index < self.map.len() / size_of::<AtomicU64>(),
+            "word {index} of a page of {}",
+            self.map.len()
+        );
+        // SAFETY: the mapping begins at a page boundary and lives as long as `self`; the index was
+        // just held against its length. All access, in every process that keeps to the protocol, is
+        // atomic. A page mapped for reading is only loaded from: only `Control` stores.
+        unsafe { &*self.map.as_ptr().cast::<AtomicU64>().add(index) }
+    }
+
+    fn half_word(&self, index: usize) -> &AtomicU32 {
+        assert!(
+            index < self.map.len() / size_of::<AtomicU32>(),
+            "half word {index} of a page of {}",
+            self.map.len()
+        );
+        // SAFETY: as above; half words and words never overlap (see `at`).
+        unsafe { &*self.map.as_ptr().cast::<AtomicU32>().add(index) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_comes_back_at_its_limits() {
+        for epoch in [0, 1, WORD_EPOCH_MAX] {
+            for head in [0, 1, WORD_POSITION_MAX] {
+                for in_doubt in [false, true] {
+                    let word = Word {
+                        epoch: Epoch(epoch),
+                        head: Position(head),
+                        in_doubt,
+                    };
+                    assert_eq!(Word::unpack(word.pack()), word);
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the word holds")]
+    fn a_position_beyond_the_word_is_never_cut() {
+        let _ = Word {
+            epoch: Epoch(1),
+            head: Position(WORD_POSITION_MAX + 1),
+            in_doubt: false,
+        }
+        .pack();
+    }
+}
