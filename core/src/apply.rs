@@ -1,0 +1,110 @@
+//! `apply`: folds an entry into a state. Refuses nothing: what does not stand is noted as a finding and
+//! changes nothing else (F2), and what events say about numbers never given is ignored.
+
+use crate::command::Bearer;
+use crate::decide::stands;
+use crate::event::{Entry, Event};
+use crate::id::{Moment, SessionNo};
+use crate::path::Scope;
+use crate::state::{Holder, State};
+use crate::text::{Symbol, TextId, Texts};
+
+mod mail;
+mod session;
+mod store;
+mod work;
+
+/// What became of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Applied {
+    /// It stands, and the state shows it.
+    Honoured,
+    /// Its fence does not stand at its position: noted, not applied.
+    Finding,
+    /// It holds a deciding kind that this program does not know.
+    Unknown,
+}
+
+/// Folds one entry. Entries come in the order of positions, each once.
+pub fn apply(state: &mut State, entry: &Entry) -> Applied {
+    state.at = entry.at;
+    if entry.unknown.is_some() {
+        state.unknown = state.unknown.or(entry.unknown);
+        return Applied::Unknown;
+    }
+    if !stands(state, entry) {
+        state.findings.push(entry.at.position);
+        return Applied::Finding;
+    }
+    let fold = Fold {
+        texts: &entry.texts,
+        at: entry.at,
+    };
+    for event in &entry.events {
+        fold.event(state, event);
+    }
+    if let Some(session) = entry.fence.session {
+        touch(state, session, entry.at);
+    }
+    Applied::Honoured
+}
+
+/// What the events of one entry are read with.
+#[derive(Clone, Copy)]
+struct Fold<'a> {
+    texts: &'a Texts,
+    at: Moment,
+}
+
+impl Fold<'_> {
+    fn event(self, state: &mut State, event: &Event) {
+        match event {
+            Event::Registered(e) => session::registered(self, state, e),
+            Event::Adopted(e) => session::adopted(self, state, e),
+            Event::Carried(e) => session::carried(state, e),
+            Event::Fenced(e) => session::fenced(self, state, e),
+            Event::Retired(e) => session::retired(self, state, e),
+            Event::Dispatched(e) => work::dispatched(self, state, e),
+            Event::Accepted(e) => work::accepted(self, state, e),
+            Event::Joined(e) => work::joined(self, state, e),
+            Event::Declined(e) => work::declined(self, state, e),
+            Event::Reported(e) => work::reported(self, state, e),
+            Event::Cancelled(e) => work::cancelled(self, state, e),
+            Event::AssignmentFailed(e) => work::assignment_failed(self, state, e),
+            Event::Noted(e) => touch(state, e.session, self.at),
+            Event::Observed(e) => session::observed(self, state, e),
+            Event::Sent(e) => mail::sent(self, state, e),
+            Event::Delivered(e) => mail::delivered(state, e),
+            Event::Acknowledged(e) => mail::acknowledged(state, e),
+            Event::Refused(e) => store::refused(self, state, e),
+            Event::RefusalsCounted(e) => store::counted(self, state, e),
+            Event::IncarnationRaised(e) => store::raised(self, state, e),
+            Event::HomeAccepted(_) => {}
+            Event::FindingAccepted(e) => state.findings.retain(|p| *p != e.position),
+        }
+    }
+
+    fn symbol(self, state: &mut State, text: TextId) -> Symbol {
+        state.pool.intern(self.texts.get(text))
+    }
+
+    fn scope(self, state: &mut State, scope: &Scope<TextId>) -> Scope<Symbol> {
+        scope.map(|text| self.symbol(state, *text))
+    }
+
+    fn holder(self, state: &mut State, bearer: &Bearer) -> Holder {
+        Holder {
+            bearing: bearer.bearing,
+            actor: self.symbol(state, bearer.actor),
+            host_name: self.symbol(state, bearer.host_name),
+            engine: bearer.engine.map(|e| self.symbol(state, e)),
+        }
+    }
+}
+
+/// The session was heard of.
+fn touch(state: &mut State, session: SessionNo, at: Moment) {
+    if let Some(session) = state.sessions.get_mut(session.index()) {
+        session.last_seen = at;
+    }
+}

@@ -1,0 +1,244 @@
+//! Sessions as events change them.
+
+use alloc::vec::Vec;
+
+use crate::command::{Label, Ref};
+use crate::event::{Adopted, Carried, Fenced, Observed, Registered, Retired};
+use crate::id::{DispatchNo, EnvelopeNo};
+use crate::limits::{FORMERS_MAX, OBSERVED_SCOPES_MAX};
+use crate::state::{
+    CancelReason, DispatchState, EnvelopeKind, EnvelopeRow, EnvelopeState, Former, GrantNote,
+    Granted, NoticeKind, Session, State,
+};
+use crate::text::Symbol;
+
+use super::{Fold, mail, work};
+
+pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
+    let name = fold.symbol(state, e.name);
+    let holder = fold.holder(state, &e.bearer);
+    let checkout = e.checkout.as_ref().map(|c| fold.scope(state, c));
+    let labels = labels(fold, state, Vec::new(), &e.labels);
+    let note = GrantNote {
+        generation: e.generation,
+        how: Granted::Registered,
+        at: fold.at,
+        actor: Some(holder.actor),
+        reason: None,
+    };
+    if let Some(session) = state.sessions.get_mut(e.session.index()) {
+        session.generation = e.generation;
+        session.retired = false;
+        session.holder = Some(holder);
+        session.labels = labels;
+        session.checkout = checkout;
+        session.observed.clear();
+        session.status = None;
+        session.grants.push(note);
+    } else {
+        state.sessions.push(Session {
+            name,
+            generation: e.generation,
+            retired: false,
+            holder: Some(holder),
+            labels,
+            registered_at: fold.at,
+            last_seen: fold.at,
+            status: None,
+            checkout,
+            observed: Vec::new(),
+            formers: Vec::new(),
+            grants: alloc::vec![note],
+            open: Vec::new(),
+            inbox: Vec::new(),
+        });
+        state.index_name(name, e.session);
+    }
+}
+
+/// Sets labels over older ones; sorted by key, so that equal sets are equal lists.
+fn labels(
+    fold: Fold<'_>,
+    state: &mut State,
+    mut old: Vec<(Symbol, Symbol)>,
+    new: &[Label],
+) -> Vec<(Symbol, Symbol)> {
+    for (key, value) in new {
+        let (key, value) = (fold.symbol(state, *key), fold.symbol(state, *value));
+        old.retain(|(k, _)| *k != key);
+        old.push((key, value));
+    }
+    old.sort_by(|a, b| state.pool.get(a.0).cmp(state.pool.get(b.0)));
+    old
+}
+
+pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
+    let holder = fold.holder(state, &e.bearer);
+    let reason = e.forced.map(|r| fold.symbol(state, r));
+    let Some(old) = state
+        .sessions
+        .get_mut(e.session.index())
+        .map(|s| core::mem::take(&mut s.labels))
+    else {
+        return;
+    };
+    let labels = labels(fold, state, old, &e.labels);
+    let session = &mut state.sessions[e.session.index()];
+    if let Some(former) = session.holder.filter(|_| e.former) {
+        if session.formers.len() == FORMERS_MAX {
+            session.formers.remove(0);
+        }
+        session.formers.push(Former {
+            generation: session.generation,
+            holder: former,
+        });
+    }
+    session.labels = labels;
+    session.generation = e.generation;
+    session.holder = Some(holder);
+    session.grants.push(GrantNote {
+        generation: e.generation,
+        how: if e.forced.is_some() {
+            Granted::Forced
+        } else {
+            Granted::Adopted
+        },
+        at: fold.at,
+        actor: Some(holder.actor),
+        reason,
+    });
+}
+
+/// What is unfinished belongs to the same conversation: it is stamped with the new generation, and what was
+/// delivered and not read is pending again under the same id.
+pub(super) fn carried(state: &mut State, e: &Carried) {
+    let Some(session) = state.sessions.get(e.session.index()) else {
+        return;
+    };
+    for number in &session.inbox {
+        if let Some(row) = state.envelopes.get_mut(number.index()) {
+            row.generation = e.generation;
+            row.state = EnvelopeState::Pending;
+        }
+    }
+    for number in &session.open {
+        if let Some(row) = state.dispatches.get_mut(number.index()) {
+            row.generation = e.generation;
+        }
+    }
+}
+
+/// What is unfinished under an older generation is over; each unread reply becomes a review.
+pub(super) fn fenced(fold: Fold<'_>, state: &mut State, e: &Fenced) {
+    let Some(session) = state.sessions.get(e.session.index()) else {
+        return;
+    };
+    let (open, inbox) = (session.open.clone(), session.inbox.clone());
+    for number in open {
+        if state
+            .dispatch(number)
+            .is_some_and(|row| row.generation < e.below)
+        {
+            work::close(
+                fold,
+                state,
+                number,
+                DispatchState::Fenced,
+                CancelReason::FencedGeneration,
+            );
+        }
+    }
+    let mut replies: Vec<EnvelopeNo> = Vec::new();
+    for number in inbox {
+        let Some(row) = state.envelope(number).copied() else {
+            continue;
+        };
+        if row.generation < e.below && row.is_open() {
+            mail::close(
+                state,
+                number,
+                EnvelopeState::Cancelled,
+                CancelReason::FencedGeneration,
+            );
+            if row.is_reply() {
+                replies.push(number);
+            }
+        }
+    }
+    for (offset, reply) in replies.into_iter().enumerate() {
+        let row = EnvelopeRow {
+            session: e.session,
+            generation: e.below,
+            kind: EnvelopeKind::Review,
+            state: EnvelopeState::Pending,
+            reason: CancelReason::None,
+            notice: NoticeKind::None,
+            from: None,
+            dispatch: None,
+            re: Some(Ref::Envelope(reply)),
+            position: fold.at.position,
+            body: None,
+        };
+        mail::open(state, EnvelopeNo(e.first_review.0 + offset as u64), row);
+    }
+}
+
+/// Open work is cancelled and its items are free; pending notices are cancelled; other mail stays visible
+/// until a register fences it.
+pub(super) fn retired(fold: Fold<'_>, state: &mut State, e: &Retired) {
+    let reason = e.reason.map(|r| fold.symbol(state, r));
+    let Some(session) = state.sessions.get_mut(e.session.index()) else {
+        return;
+    };
+    session.retired = true;
+    session.last_seen = fold.at;
+    session.grants.push(GrantNote {
+        generation: e.generation,
+        how: Granted::Retired,
+        at: fold.at,
+        actor: None,
+        reason,
+    });
+    let open: Vec<DispatchNo> = session.open.clone();
+    for number in open {
+        work::close(
+            fold,
+            state,
+            number,
+            DispatchState::Cancelled,
+            CancelReason::SessionRetired,
+        );
+    }
+    let inbox = state.sessions[e.session.index()].inbox.clone();
+    for number in inbox {
+        if state
+            .envelope(number)
+            .is_some_and(|row| row.kind == EnvelopeKind::Notice)
+        {
+            mail::close(
+                state,
+                number,
+                EnvelopeState::Cancelled,
+                CancelReason::SessionRetired,
+            );
+        }
+    }
+}
+
+pub(super) fn observed(fold: Fold<'_>, state: &mut State, e: &Observed) {
+    let status = fold.symbol(state, e.status);
+    let wrote: Vec<_> = e.wrote.iter().map(|w| fold.scope(state, w)).collect();
+    let Some(session) = state.sessions.get_mut(e.session.index()) else {
+        return;
+    };
+    session.status = Some(status);
+    for scope in wrote {
+        session
+            .observed
+            .retain(|known| known.path != scope.path || known.host != scope.host);
+        if session.observed.len() == OBSERVED_SCOPES_MAX {
+            session.observed.remove(0);
+        }
+        session.observed.push(scope);
+    }
+}

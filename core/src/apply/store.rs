@@ -1,0 +1,85 @@
+//! The store's own records.
+
+use alloc::vec::Vec;
+
+use crate::event::{IncarnationRaised, RefusalsCounted, Refused};
+use crate::id::SessionNo;
+use crate::state::{GrantNote, Granted, RefusalRecord, State};
+
+use super::{Fold, touch};
+
+pub(super) fn refused(fold: Fold<'_>, state: &mut State, e: &Refused) {
+    let subject = fold.symbol(state, e.subject);
+    let index = e.refusal.index();
+    if index == state.refusals.len().max(1) {
+        let record = RefusalRecord {
+            code: e.code,
+            session: e.session,
+            presented: e.presented,
+            current: e.current,
+            command: e.command,
+            subject,
+            first: fold.at,
+            last: fold.at,
+            count: 0,
+            bodies: Vec::new(),
+            body_bytes: 0,
+        };
+        state.refusals.resize(1, record.clone());
+        state.refusals.push(record);
+    }
+    let Some(record) = state.refusals.get_mut(index) else {
+        return;
+    };
+    record.count += 1;
+    record.last = fold.at;
+    if let Some(digest) = e.body {
+        record.bodies.push((digest, fold.at.position));
+        record.body_bytes += e.body_bytes;
+    }
+    if let Some(session) = e.session {
+        touch(state, session, fold.at);
+    }
+}
+
+pub(super) fn counted(fold: Fold<'_>, state: &mut State, e: &RefusalsCounted) {
+    if let Some(record) = state.refusals.get_mut(e.refusal.index()) {
+        record.count = record.count.max(e.count);
+        record.last = fold.at;
+    }
+}
+
+/// Every session is left at the same number in the new incarnation, with nobody holding it: whoever adopts
+/// gets the next one, and every older token is stale.
+pub(super) fn raised(fold: Fold<'_>, state: &mut State, e: &IncarnationRaised) {
+    if e.incarnation <= state.incarnation {
+        return;
+    }
+    state.incarnation = e.incarnation;
+    let reason = fold.symbol(state, e.reason);
+    for number in 0..state.sessions.len() {
+        let session = &mut state.sessions[number];
+        session.generation.incarnation = e.incarnation;
+        session.holder = None;
+        session.grants.push(GrantNote {
+            generation: session.generation,
+            how: Granted::Raised,
+            at: fold.at,
+            actor: None,
+            reason: Some(reason),
+        });
+        let (open, inbox) = (session.open.clone(), session.inbox.clone());
+        let generation = session.generation;
+        for dispatch in open {
+            if let Some(row) = state.dispatches.get_mut(dispatch.index()) {
+                row.generation = generation;
+            }
+        }
+        for envelope in inbox {
+            if let Some(row) = state.envelopes.get_mut(envelope.index()) {
+                row.generation = generation;
+            }
+        }
+        touch(state, SessionNo(number as u64), fold.at);
+    }
+}

@@ -1,0 +1,199 @@
+//! Dispatches as events change them.
+
+use alloc::vec::Vec;
+
+use crate::command::Outcome;
+use crate::disclosure::shared;
+use crate::event::{Accepted, AssignmentFailed, Cancelled, Declined, Dispatched, Joined, Reported};
+use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
+use crate::state::{
+    CancelReason, Dispatch, DispatchRow, DispatchState, EnvelopeKind, EnvelopeRow, EnvelopeState,
+    Located, NoticeKind, State,
+};
+
+use super::{Fold, mail};
+
+pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
+    let dispatch = Dispatch {
+        item: fold.symbol(state, e.item),
+        title: e.title.map(|t| fold.symbol(state, t)),
+        from: e.from,
+        writes: e.writes.iter().map(|w| fold.scope(state, w)).collect(),
+        envelope: e.envelope,
+        body: e.body.map(|body| Located {
+            position: fold.at.position,
+            body,
+        }),
+    };
+    let row = DispatchRow {
+        session: e.session,
+        generation: e.generation,
+        state: DispatchState::Queued,
+        opened: fold.at,
+        since: fold.at,
+    };
+    let (number, index) = (e.dispatch, e.dispatch.index());
+    // A number beyond the next one leaves a gap, as after a salvage; one already given changes nothing.
+    if number.0 == 0 || state.dispatch(number).is_some() || index > state.dispatches.len() + GAP_MAX
+    {
+        return;
+    }
+    if state.dispatches.len() <= index {
+        state.dispatches.resize(index + 1, DispatchRow::GAP);
+    }
+    state.dispatches[index] = row;
+    state.index_item(dispatch.item, number);
+    let envelope = EnvelopeRow {
+        session: e.session,
+        generation: e.generation,
+        kind: EnvelopeKind::Work,
+        state: EnvelopeState::Pending,
+        reason: CancelReason::None,
+        notice: NoticeKind::None,
+        from: e.from,
+        dispatch: Some(number),
+        re: None,
+        position: fold.at.position,
+        body: e.body,
+    };
+    state.live.insert(number, dispatch);
+    if let Some(session) = state.sessions.get_mut(e.session.index()) {
+        session.open.push(number);
+    }
+    mail::open(state, e.envelope, envelope);
+}
+
+/// How far a number may run ahead of the last one given: bounds what hostile bytes can make us allocate.
+pub(super) const GAP_MAX: usize = 1 << 20;
+
+pub(super) fn accepted(fold: Fold<'_>, state: &mut State, e: &Accepted) {
+    enter(fold, state, e.dispatch, DispatchState::Accepted);
+}
+
+fn enter(fold: Fold<'_>, state: &mut State, number: DispatchNo, to: DispatchState) {
+    if !state.live.contains_key(&number) {
+        return;
+    }
+    if let Some(row) = state.dispatches.get_mut(number.index()) {
+        row.state = to;
+        row.since = fold.at;
+    }
+}
+
+/// Each session that was disclosed to the newcomer gets a notice.
+pub(super) fn joined(fold: Fold<'_>, state: &mut State, e: &Joined) {
+    let (Some(dispatch), Some(row)) = (state.live.get(&e.dispatch), state.dispatch(e.dispatch))
+    else {
+        return;
+    };
+    let newcomer = row.session;
+    let incumbents: Vec<SessionNo> = shared(state, Some(newcomer), &dispatch.writes)
+        .into_iter()
+        .filter(|s| s.former.is_none())
+        .map(|s| s.session)
+        .collect();
+    for (offset, session) in incumbents.into_iter().enumerate() {
+        let Some(generation) = state.session(session).map(|s| s.generation) else {
+            continue;
+        };
+        let row = EnvelopeRow {
+            session,
+            generation,
+            kind: EnvelopeKind::Notice,
+            state: EnvelopeState::Pending,
+            reason: CancelReason::None,
+            notice: NoticeKind::Newcomer,
+            from: Some(newcomer),
+            dispatch: Some(e.dispatch),
+            re: None,
+            position: fold.at.position,
+            body: None,
+        };
+        mail::open(state, EnvelopeNo(e.first_notice.0 + offset as u64), row);
+    }
+}
+
+pub(super) fn declined(fold: Fold<'_>, state: &mut State, e: &Declined) {
+    close(
+        fold,
+        state,
+        e.dispatch,
+        DispatchState::Declined,
+        CancelReason::None,
+    );
+}
+
+pub(super) fn reported(fold: Fold<'_>, state: &mut State, e: &Reported) {
+    let to = match e.outcome {
+        Outcome::Done => DispatchState::Done,
+        Outcome::Failed => DispatchState::Failed,
+        Outcome::Blocked => DispatchState::Blocked,
+    };
+    close(fold, state, e.dispatch, to, CancelReason::None);
+}
+
+pub(super) fn cancelled(fold: Fold<'_>, state: &mut State, e: &Cancelled) {
+    close(
+        fold,
+        state,
+        e.dispatch,
+        DispatchState::Cancelled,
+        CancelReason::DispatchEnded,
+    );
+}
+
+pub(super) fn assignment_failed(fold: Fold<'_>, state: &mut State, e: &AssignmentFailed) {
+    let Some(row) = state.dispatch(e.dispatch).copied() else {
+        return;
+    };
+    if !row.state.is_live() {
+        return;
+    }
+    close(
+        fold,
+        state,
+        e.dispatch,
+        DispatchState::Failed,
+        CancelReason::DispatchEnded,
+    );
+    let notice = EnvelopeRow {
+        session: row.session,
+        generation: row.generation,
+        kind: EnvelopeKind::Notice,
+        state: EnvelopeState::Pending,
+        reason: CancelReason::None,
+        notice: NoticeKind::AssignmentFailed,
+        from: None,
+        dispatch: Some(e.dispatch),
+        re: None,
+        position: fold.at.position,
+        body: None,
+    };
+    mail::open(state, e.notice, notice);
+}
+
+/// Ends a live dispatch: its item is free and its binding over. Its work envelope ends with it: read, when
+/// its session answered (no reason), else cancelled.
+pub(super) fn close(
+    fold: Fold<'_>,
+    state: &mut State,
+    number: DispatchNo,
+    to: DispatchState,
+    reason: CancelReason,
+) {
+    let Some(dispatch) = state.live.get(&number).cloned() else {
+        return;
+    };
+    enter(fold, state, number, to);
+    state.live.remove(&number);
+    state.free_item(dispatch.item);
+    let owner = state.dispatches[number.index()].session;
+    if let Some(session) = state.sessions.get_mut(owner.index()) {
+        session.open.retain(|d| *d != number);
+    }
+    let envelope = match reason {
+        CancelReason::None => EnvelopeState::Acknowledged,
+        _ => EnvelopeState::Cancelled,
+    };
+    mail::close(state, dispatch.envelope, envelope, reason);
+}

@@ -1,0 +1,435 @@
+//! Version 1 of a frame's parts.
+//!
+//! ```text
+//! facts  = fence  tables  input  events
+//! fence  = kind:u8 flags:u8 version:u8 0:u8 session:u32 named:u64 granted:u64      (24 bytes, little endian)
+//! tables = count (digest:16 length)*   for texts, then the same for bodies
+//! input  = length, then: kind version length payload, context
+//! events = count (kind version length payload)*
+//! texts  = (nonce:16 content)*         bodies = (nonce:16 content)*
+//! digest = first 16 bytes of BLAKE3(nonce, content)
+//! ```
+//!
+//! Counts, lengths, kinds and payloads are in bincode's standard encoding (variable-length integers).
+
+use alloc::vec::Vec;
+
+use bincode::{BorrowDecode, Decode, Encode};
+
+use crate::command::{Command, Input, Key, Origin, Presented, Request};
+use crate::event::{Entry, Event, Fence, FenceKind, OPAQUE_KIND_MIN};
+use crate::generation::Generation;
+use crate::holder::Evidence;
+use crate::id::{Moment, SessionNo, Time};
+use crate::limits::TEXTS_MAX;
+use crate::text::{Bodies, TextId, Texts};
+
+use super::{append, exact, standard};
+
+/// Bytes of the fence fields.
+pub const FENCE_BYTES: usize = 24;
+/// Bytes of a nonce before each text and body.
+pub const NONCE_BYTES: usize = 16;
+const VERSION: u8 = 1;
+const HAS_SESSION: u8 = 1;
+const HAS_NAMED: u8 = 2;
+const HAS_GRANTED: u8 = 4;
+
+/// Why the parts of a frame do not decode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Fewer bytes than a fence.
+    #[error("facts have {0} bytes, a fence alone has {FENCE_BYTES}")]
+    Short(usize),
+    /// Another version than this program's.
+    #[error("facts are of version {0}, this program reads version {VERSION}")]
+    Version(u8),
+    /// The fence fields contradict themselves.
+    #[error("the fence fields are impossible")]
+    Fence,
+    /// A structure does not decode.
+    #[error("{0} do not decode")]
+    Structure(&'static str),
+    /// The texts or bodies part is not as long as the facts say.
+    #[error("the {0} part is not as long as the facts say")]
+    PartLength(&'static str),
+    /// A text or body is not the one that the facts name.
+    #[error("{0} number {1} is not the one that the facts name")]
+    Digest(&'static str, usize),
+    /// A command or context kind that this program does not know.
+    #[error("command kind {0} is not known to this program")]
+    UnknownCommand(u16),
+    /// More than a frame may hold.
+    #[error("a value is too large to encode")]
+    TooLarge,
+}
+
+/// The three parts of a frame.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Parts {
+    /// Numbers: the decision's input and its events.
+    pub facts: Vec<u8>,
+    /// Names, titles, paths, labels.
+    pub texts: Vec<u8>,
+    /// Free text and payload bytes.
+    pub bodies: Vec<u8>,
+}
+
+/// A table row: which content belongs to a number.
+#[derive(Encode, Decode)]
+struct Row {
+    digest: [u8; 16],
+    length: u64,
+}
+
+/// A command or an event as it stands in the facts.
+#[derive(Encode, BorrowDecode)]
+struct Item<'a> {
+    kind: u16,
+    version: u8,
+    payload: &'a [u8],
+}
+
+/// What stands beside the command in the input.
+#[derive(Encode, Decode)]
+struct Context {
+    origin: Origin,
+    presented: Option<Presented>,
+    force: Option<TextId>,
+    evidence: Option<Evidence>,
+    key: Option<Key>,
+}
+
+fn digest(nonce: &[u8], content: &[u8]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(nonce);
+    hasher.update(content);
+    let mut short = [0; 16];
+    short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    short
+}
+
+/// Encodes one decision.
+///
+/// `nonce` gives 16 fresh random bytes for each text and body, so that short texts cannot be guessed from
+/// their digests.
+///
+/// # Errors
+/// [`Fault::TooLarge`] when a number does not fit its field.
+pub fn encode(
+    fence: &Fence,
+    request: &Request,
+    events: &[Event],
+    mut nonce: impl FnMut() -> [u8; NONCE_BYTES],
+) -> Result<Parts, Fault> {
+    let mut parts = Parts::default();
+    encode_fence(fence, &mut parts.facts)?;
+    let facts = &mut parts.facts;
+    let texts = request.texts.iter();
+    encode_table(texts, facts, &mut parts.texts, &mut nonce)?;
+    encode_table(request.bodies.iter(), facts, &mut parts.bodies, &mut nonce)?;
+
+    let mut input = Vec::new();
+    let command = &request.input.command;
+    let mut payload = Vec::new();
+    command
+        .encode_payload(&mut payload)
+        .map_err(|_| Fault::TooLarge)?;
+    put(
+        &mut input,
+        &Item {
+            kind: command.kind(),
+            version: VERSION,
+            payload: &payload,
+        },
+    )?;
+    let i = &request.input;
+    let context = Context {
+        origin: i.origin,
+        presented: i.presented,
+        force: i.force,
+        evidence: i.evidence.clone(),
+        key: i.key,
+    };
+    put(&mut input, &context)?;
+    put(facts, &input.as_slice())?;
+
+    put(facts, &(events.len() as u64))?;
+    for event in events {
+        payload.clear();
+        event
+            .encode_payload(&mut payload)
+            .map_err(|_| Fault::TooLarge)?;
+        put(
+            facts,
+            &Item {
+                kind: event.kind(),
+                version: VERSION,
+                payload: &payload,
+            },
+        )?;
+    }
+    Ok(parts)
+}
+
+fn put<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), Fault> {
+    append(out, value).map_err(|_| Fault::TooLarge)
+}
+
+fn encode_fence(fence: &Fence, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let kind = match fence.kind {
+        FenceKind::None => 0,
+        FenceKind::Write => 1,
+        FenceKind::Grant => 2,
+    };
+    let mut flags = 0;
+    let mut flag = |bit, set| flags |= if set { bit } else { 0 };
+    flag(HAS_SESSION, fence.session.is_some());
+    flag(HAS_NAMED, fence.named.is_some());
+    flag(HAS_GRANTED, fence.granted.is_some());
+    out.extend_from_slice(&[kind, flags, VERSION, 0]);
+    let session = fence.session.map_or(0, |s| s.0);
+    let session = u32::try_from(session).map_err(|_| Fault::TooLarge)?;
+    out.extend_from_slice(&session.to_le_bytes());
+    out.extend_from_slice(&fence.named.map_or(0, |g| g.number).to_le_bytes());
+    out.extend_from_slice(&fence.granted.map_or(0, |g| g.number).to_le_bytes());
+    Ok(())
+}
+
+fn encode_table<'a>(
+    contents: impl ExactSizeIterator<Item = &'a [u8]>,
+    facts: &mut Vec<u8>,
+    part: &mut Vec<u8>,
+    nonce: &mut impl FnMut() -> [u8; NONCE_BYTES],
+) -> Result<(), Fault> {
+    put(facts, &(contents.len() as u64))?;
+    for content in contents {
+        let nonce = nonce();
+        put(
+            facts,
+            &Row {
+                digest: digest(&nonce, content),
+                length: content.len() as u64,
+            },
+        )?;
+        part.extend_from_slice(&nonce);
+        part.extend_from_slice(content);
+    }
+    Ok(())
+}
+
+/// Reads the fence fields alone: all that a replay of authority needs. Generations are of `incarnation`,
+/// the one in the frame's header.
+///
+/// # Errors
+/// [`Fault::Short`], [`Fault::Version`] or [`Fault::Fence`].
+pub fn decode_fence(facts: &[u8], incarnation: u64) -> Result<Fence, Fault> {
+    let bytes: &[u8; FENCE_BYTES] = facts.first_chunk().ok_or(Fault::Short(facts.len()))?;
+    let [kind, flags, version, zero, ..] = *bytes;
+    if version != VERSION {
+        return Err(Fault::Version(version));
+    }
+    let kind = match kind {
+        0 => FenceKind::None,
+        1 => FenceKind::Write,
+        2 => FenceKind::Grant,
+        _ => return Err(Fault::Fence),
+    };
+    let word = |at: usize| {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(eight)
+    };
+    let session = word(0) >> 32;
+    let (named, granted) = (word(8), word(16));
+    let given = |bit: u8, value: u64| match (flags & bit != 0, value) {
+        (true, value) => Ok(Some(value)),
+        (false, 0) => Ok(None),
+        (false, _) => Err(Fault::Fence),
+    };
+    if zero != 0 || flags & !(HAS_SESSION | HAS_NAMED | HAS_GRANTED) != 0 {
+        return Err(Fault::Fence);
+    }
+    let generation = |number| Generation {
+        incarnation,
+        number,
+    };
+    Ok(Fence {
+        kind,
+        session: given(HAS_SESSION, session)?.map(SessionNo),
+        named: given(HAS_NAMED, named)?.map(generation),
+        granted: given(HAS_GRANTED, granted)?.map(generation),
+    })
+}
+
+/// A reader over the facts behind the fence.
+struct Facts<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Facts<'a> {
+    fn take<T: BorrowDecode<'a, ()>>(&mut self, what: &'static str) -> Result<T, Fault> {
+        let (value, read) = bincode::borrow_decode_from_slice(self.rest, standard())
+            .map_err(|_| Fault::Structure(what))?;
+        self.rest = &self.rest[read..];
+        Ok(value)
+    }
+
+    /// Reads a table and hands out each content with its checked bytes.
+    fn table(
+        &mut self,
+        what: &'static str,
+        mut part: &'a [u8],
+        check: bool,
+        mut each: impl FnMut(&'a [u8]),
+    ) -> Result<(), Fault> {
+        let count: u64 = self.take(what)?;
+        if count > TEXTS_MAX as u64 {
+            return Err(Fault::Structure(what));
+        }
+        for number in 0..count {
+            let (row, read): (Row, usize) = bincode::decode_from_slice(self.rest, standard())
+                .map_err(|_| Fault::Structure(what))?;
+            self.rest = &self.rest[read..];
+            let length = usize::try_from(row.length).map_err(|_| Fault::PartLength(what))?;
+            let (nonce, behind) = part
+                .split_at_checked(NONCE_BYTES)
+                .ok_or(Fault::PartLength(what))?;
+            let (content, behind) = behind
+                .split_at_checked(length)
+                .ok_or(Fault::PartLength(what))?;
+            if check && digest(nonce, content) != row.digest {
+                return Err(Fault::Digest(what, number as usize));
+            }
+            each(content);
+            part = behind;
+        }
+        if part.is_empty() {
+            Ok(())
+        } else {
+            Err(Fault::PartLength(what))
+        }
+    }
+
+    fn events(&mut self) -> Result<(Vec<Event>, Option<u16>), Fault> {
+        let count: u64 = self.take("events")?;
+        let mut events = Vec::new();
+        let mut unknown = None;
+        for _ in 0..count {
+            let item: Item<'_> = self.take("events")?;
+            match Event::decode_payload(item.kind, item.payload) {
+                Some(event) if item.version == VERSION => {
+                    events.push(event.map_err(|_| Fault::Structure("events"))?);
+                }
+                _ if item.kind >= OPAQUE_KIND_MIN => {}
+                _ => unknown = unknown.or(Some(item.kind)),
+            }
+        }
+        if self.rest.is_empty() {
+            Ok((events, unknown))
+        } else {
+            Err(Fault::Structure("events"))
+        }
+    }
+}
+
+/// Decodes what a replay needs: fence, texts, events. The input is skipped and the bodies are not read.
+///
+/// # Errors
+/// A [`Fault`] for bytes that no [`encode`] wrote. Digests of texts are not compared here; see
+/// [`decode_request`].
+pub fn decode_entry(
+    facts: &[u8],
+    texts: &[u8],
+    at: Moment,
+    incarnation: u64,
+) -> Result<Entry, Fault> {
+    let fence = decode_fence(facts, incarnation)?;
+    let mut reader = Facts {
+        rest: &facts[FENCE_BYTES..],
+    };
+    let mut table = Texts::default();
+    reader.table("texts", texts, false, |text| table.push(text))?;
+    let count: u64 = reader.take("bodies")?;
+    for _ in 0..count {
+        let _: ([u8; 16], u64) = reader.take("bodies")?;
+    }
+    let _input: &[u8] = reader.take("input")?;
+    let (events, unknown) = reader.events()?;
+    Ok(Entry {
+        at,
+        incarnation,
+        fence,
+        texts: table,
+        events,
+        unknown,
+    })
+}
+
+/// Decodes the input as it was judged, comparing every text and body with its digest.
+///
+/// # Errors
+/// A [`Fault`] for bytes that no [`encode`] wrote.
+pub fn decode_request(
+    facts: &[u8],
+    texts: &[u8],
+    bodies: &[u8],
+    time: Time,
+) -> Result<Request, Fault> {
+    decode_fence(facts, 1)?;
+    let mut reader = Facts {
+        rest: &facts[FENCE_BYTES..],
+    };
+    let mut text_table = Texts::default();
+    reader.table("texts", texts, true, |text| text_table.push(text))?;
+    let mut body_table = Bodies::default();
+    reader.table("bodies", bodies, true, |body| {
+        body_table.add(body);
+    })?;
+    let input: &[u8] = reader.take("input")?;
+    let (item, read): (Item<'_>, usize) = bincode::borrow_decode_from_slice(input, standard())
+        .map_err(|_| Fault::Structure("input"))?;
+    let command = Command::decode_payload(item.kind, item.payload)
+        .ok_or(Fault::UnknownCommand(item.kind))?
+        .map_err(|_| Fault::Structure("input"))?;
+    let context: Context = exact(&input[read..]).map_err(|_| Fault::Structure("input"))?;
+    Ok(Request {
+        input: Input {
+            command,
+            origin: context.origin,
+            presented: context.presented,
+            force: context.force,
+            evidence: context.evidence,
+            key: context.key,
+        },
+        texts: text_table,
+        bodies: body_table,
+        time,
+    })
+}
+
+/// The body with number `index` in a frame's bodies part, checked against the digest in its facts.
+///
+/// # Errors
+/// A [`Fault`] for bytes that no [`encode`] wrote; `Ok(None)` when there is no such body.
+pub fn decode_body<'a>(
+    facts: &'a [u8],
+    texts: &'a [u8],
+    bodies: &'a [u8],
+    index: usize,
+) -> Result<Option<&'a [u8]>, Fault> {
+    decode_fence(facts, 1)?;
+    let mut reader = Facts {
+        rest: &facts[FENCE_BYTES..],
+    };
+    reader.table("texts", texts, false, |_| {})?;
+    let (mut found, mut number) = (None, 0);
+    reader.table("bodies", bodies, true, |body| {
+        if number == index {
+            found = Some(body);
+        }
+        number += 1;
+    })?;
+    Ok(found)
+}

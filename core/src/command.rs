@@ -1,0 +1,310 @@
+//! What may be asked. A [`Request`] is a command with its texts and with the facts the host found; it goes
+//! into the frame as the decision's *input*, so that every decision can be judged again.
+
+use alloc::vec::Vec;
+
+use bincode::{Decode, Encode};
+
+use crate::generation::Generation;
+use crate::holder::{Bearing, Evidence, HostId};
+use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, Time};
+use crate::path::Scope;
+use crate::text::{Bodies, BodyId, TextId, Texts};
+
+/// A token as presented; the secret itself is never kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Presented {
+    /// The session's name.
+    pub name: TextId,
+    /// The generation named.
+    pub generation: Generation,
+    /// Whether a secret was presented and matched; `None` when none was presented.
+    pub secret_matched: Option<bool>,
+}
+
+/// Who asks, and from where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Origin {
+    /// The actor.
+    pub actor: TextId,
+    /// User id of the asking process.
+    pub uid: u32,
+    /// The asking process.
+    pub pid: u32,
+    /// Its host.
+    pub host: HostId,
+}
+
+/// An idempotency key as recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Key {
+    /// Digest of the key.
+    pub digest: [u8; 16],
+    /// Digest of the command and everything it carries.
+    pub payload: [u8; 16],
+}
+
+/// The process that a grant is made to, with its texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Bearer {
+    /// The record that can be judged later.
+    pub bearing: Bearing,
+    /// On whose behalf.
+    pub actor: TextId,
+    /// Name of the host, for people.
+    pub host_name: TextId,
+    /// claude, codex, gemini, ...
+    pub engine: Option<TextId>,
+}
+
+/// A label of a session: key and value.
+pub type Label = (TextId, TextId);
+
+/// A dispatch or an envelope that something is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ref {
+    /// A dispatch.
+    Dispatch(DispatchNo),
+    /// An envelope.
+    Envelope(EnvelopeNo),
+}
+
+impl core::fmt::Display for Ref {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Dispatch(d) => d.fmt(f),
+            Self::Envelope(e) => e.fmt(f),
+        }
+    }
+}
+
+impl Encode for Ref {
+    fn encode<E: bincode::enc::Encoder>(
+        &self,
+        encoder: &mut E,
+    ) -> Result<(), bincode::error::EncodeError> {
+        let (kind, number): (u8, u64) = match self {
+            Self::Dispatch(d) => (1, d.0),
+            Self::Envelope(e) => (2, e.0),
+        };
+        kind.encode(encoder)?;
+        number.encode(encoder)
+    }
+}
+
+impl<C> Decode<C> for Ref {
+    fn decode<D: bincode::de::Decoder<Context = C>>(
+        decoder: &mut D,
+    ) -> Result<Self, bincode::error::DecodeError> {
+        let kind = <u8 as Decode<C>>::decode(decoder)?;
+        let number = <u64 as Decode<C>>::decode(decoder)?;
+        match kind {
+            1 => Ok(Self::Dispatch(DispatchNo(number))),
+            2 => Ok(Self::Envelope(EnvelopeNo(number))),
+            _ => Err(bincode::error::DecodeError::Other("unknown reference")),
+        }
+    }
+}
+
+impl<'de, C> bincode::BorrowDecode<'de, C> for Ref {
+    fn borrow_decode<D: bincode::de::BorrowDecoder<'de, Context = C>>(
+        decoder: &mut D,
+    ) -> Result<Self, bincode::error::DecodeError> {
+        Decode::decode(decoder)
+    }
+}
+
+wire_enum! {
+    /// How a report ends its dispatch.
+    pub enum Outcome {
+        /// The work is done.
+        Done = 1 "done",
+        /// It failed.
+        Failed = 2 "failed",
+        /// It cannot go on without somebody.
+        Blocked = 3 "blocked",
+    }
+}
+
+wire_enum! {
+    /// What an operator says happened to a store that refuses to write.
+    pub enum Settlement {
+        /// The directory was moved: nothing else has its bytes.
+        Moved = 1 "moved",
+        /// The directory was copied: another store lives on from the same bytes.
+        Copied = 2 "copied",
+        /// An older copy was put back: events may be lost.
+        Restored = 3 "restored",
+    }
+}
+
+wire_kinds! {
+    /// A command: imperative, and nothing happens unless it is decided and appended.
+    pub enum Command {
+        /// Makes an absent or retired name active.
+        1 "register" Register {
+            /// The name.
+            name: TextId,
+            /// Who will hold it.
+            bearer: Bearer,
+            /// Labels.
+            labels: Vec<Label>,
+            /// The checkout it works in.
+            checkout: Option<Scope<TextId>>,
+        }
+        /// Takes over an active session.
+        2 "adopt" Adopt {
+            /// The name.
+            name: TextId,
+            /// Who will hold it.
+            bearer: Bearer,
+            /// Labels to set.
+            labels: Vec<Label>,
+        }
+        /// Gives a session back.
+        3 "retire" Retire {
+            /// The name.
+            name: TextId,
+            /// Only when nothing is open.
+            if_idle: bool,
+            /// Why.
+            reason: Option<TextId>,
+        }
+        /// Gives an item to a session.
+        4 "dispatch" Dispatch {
+            /// The item.
+            item: TextId,
+            /// The session.
+            to: TextId,
+            /// The generation it must have.
+            to_generation: Option<Generation>,
+            /// A line about it.
+            title: Option<TextId>,
+            /// Declared write scopes.
+            writes: Vec<Scope<TextId>>,
+            /// What to do.
+            body: Option<BodyId>,
+        }
+        /// Takes a dispatch on.
+        5 "accept" Accept {
+            /// Which.
+            dispatch: DispatchNo,
+        }
+        /// Turns a dispatch down.
+        6 "decline" Decline {
+            /// Which.
+            dispatch: DispatchNo,
+            /// Why.
+            reason: TextId,
+        }
+        /// Ends an accepted dispatch.
+        7 "report" Report {
+            /// Which.
+            dispatch: DispatchNo,
+            /// How it ended.
+            outcome: Outcome,
+            /// What there is to say.
+            body: Option<BodyId>,
+        }
+        /// Withdraws a dispatch.
+        8 "cancel" Cancel {
+            /// Which.
+            dispatch: DispatchNo,
+            /// Why.
+            reason: TextId,
+        }
+        /// Says that an assignment failed after its session was connected.
+        9 "fail" Fail {
+            /// Which.
+            dispatch: DispatchNo,
+            /// Why.
+            reason: TextId,
+        }
+        /// Writes something down.
+        10 "note" Note {
+            /// The text.
+            body: BodyId,
+            /// What it is about.
+            on: Option<Ref>,
+        }
+        /// Says what a session is doing and where it wrote.
+        11 "observe" Observe {
+            /// One line.
+            status: TextId,
+            /// Paths it was seen to write.
+            wrote: Vec<Scope<TextId>>,
+        }
+        /// Sends a message.
+        12 "send" Send {
+            /// To whom.
+            to: TextId,
+            /// The text.
+            body: BodyId,
+            /// What it answers.
+            re: Option<Ref>,
+        }
+        /// Says that an envelope reached its session.
+        13 "deliver" Deliver {
+            /// Which.
+            envelope: EnvelopeNo,
+        }
+        /// Says that a session has read an envelope.
+        14 "ack" Acknowledge {
+            /// Which.
+            envelope: EnvelopeNo,
+        }
+        /// Logs how often a recorded refusal was repeated.
+        15 "count" Count {
+            /// Which record.
+            refusal: RefusalNo,
+            /// How often in all.
+            count: u64,
+        }
+        /// Says what happened to a store that refuses to write.
+        16 "settle" Settle {
+            /// What.
+            how: Settlement,
+            /// The incarnation from here on; the current one for a store that was only moved.
+            incarnation: u64,
+            /// Why the operator believes so.
+            reason: TextId,
+        }
+        /// Acknowledges a finding that stops appends.
+        17 "accept-finding" AcceptFinding {
+            /// The frame.
+            position: Position,
+            /// Why.
+            reason: TextId,
+        }
+    }
+}
+
+/// A command with everything a decision may know: what goes into the frame as its input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Input {
+    /// What is asked.
+    pub command: Command,
+    /// Who asks.
+    pub origin: Origin,
+    /// The token presented.
+    pub presented: Option<Presented>,
+    /// Asked as operator, by force, with this reason.
+    pub force: Option<TextId>,
+    /// What the host's probe found about the current holder.
+    pub evidence: Option<Evidence>,
+    /// The idempotency key.
+    pub key: Option<Key>,
+}
+
+/// An input with its texts, bodies and time: what [`decide`](crate::decide::decide) judges.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The input.
+    pub input: Input,
+    /// The texts it names.
+    pub texts: Texts,
+    /// The bodies it names.
+    pub bodies: Bodies,
+    /// The clock when it was asked.
+    pub time: Time,
+}

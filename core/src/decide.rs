@@ -1,0 +1,70 @@
+//! `decide`: from a state and a request to events or a refusal. Reads, and changes nothing.
+//!
+//! Checks run in one order, and the first that fails is the code: shape of the call (before it comes here),
+//! session, generation, object, ownership, state of the object.
+
+use alloc::vec::Vec;
+
+use crate::command::{Command, Request};
+use crate::event::{Event, Fence};
+use crate::refusal::Refusal;
+use crate::state::State;
+
+mod fold;
+mod guard;
+mod mail;
+mod session;
+mod store;
+mod work;
+
+pub use fold::stands;
+pub use guard::{describe, refused};
+
+/// What a request comes to: the fence its frame carries and its events, in order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The fence fields.
+    pub fence: Fence,
+    /// The events. Empty: the command changes nothing and repeats an answer that stands already.
+    pub events: Vec<Event>,
+}
+
+impl Decision {
+    fn plain(events: Vec<Event>) -> Self {
+        Self {
+            fence: Fence::NONE,
+            events,
+        }
+    }
+
+    fn nothing() -> Self {
+        Self::plain(Vec::new())
+    }
+}
+
+/// Judges a request.
+///
+/// # Errors
+/// The [`Refusal`], complete with who holds what and what may be done next.
+pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
+    let ask = guard::Ask { state, request };
+    match &request.input.command {
+        Command::Register(c) => session::register(ask, c),
+        Command::Adopt(c) => session::adopt(ask, c),
+        Command::Retire(c) => session::retire(ask, c),
+        Command::Dispatch(c) => work::dispatch(ask, c),
+        Command::Accept(c) => work::accept(ask, c),
+        Command::Decline(c) => work::decline(ask, c),
+        Command::Report(c) => work::report(ask, c),
+        Command::Cancel(c) => work::cancel(ask, c),
+        Command::Fail(c) => work::fail(ask, c),
+        Command::Note(c) => session::note(ask, c),
+        Command::Observe(c) => session::observe(ask, c),
+        Command::Send(c) => mail::send(ask, c),
+        Command::Deliver(c) => mail::deliver(ask, c),
+        Command::Acknowledge(c) => mail::acknowledge(ask, c),
+        Command::Count(c) => Ok(store::count(state, c)),
+        Command::Settle(c) => Ok(store::settle(state, c)),
+        Command::AcceptFinding(c) => Ok(store::accept_finding(c)),
+    }
+}

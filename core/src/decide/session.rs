@@ -1,0 +1,284 @@
+//! Sessions: register, adopt, retire, note, observe.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::command::{Adopt, Note, Observe, Register, Retire};
+use crate::event::{
+    Adopted, Carried, Event, Fence, FenceKind, Fenced, Noted, Observed, Registered, Retired,
+};
+use crate::generation::{Generation, Standing};
+use crate::holder::{Proof, Verdict};
+use crate::id::SessionNo;
+use crate::refusal::{Code, Refusal, Relation};
+use crate::state::{EnvelopeKind, EnvelopeState, Session};
+
+use super::Decision;
+use super::guard::Ask;
+
+fn grant(
+    session: SessionNo,
+    named: Option<Generation>,
+    granted: Generation,
+    events: Vec<Event>,
+) -> Decision {
+    let fence = Fence {
+        kind: FenceKind::Grant,
+        session: Some(session),
+        named,
+        granted: Some(granted),
+    };
+    Decision { fence, events }
+}
+
+/// Absent -> active at generation 1 (REG-1); retired at g -> active at g+1, and everything older is fenced
+/// in the same frame (REG-2, OUT-5, OUT-7, DIS-9); active -> refused, nobody is bumped silently (REG-3).
+pub(super) fn register(ask: Ask<'_>, c: &Register) -> Result<Decision, Refusal> {
+    let state = ask.state;
+    let registered = |session, generation| {
+        Event::from(Registered {
+            session,
+            name: c.name,
+            generation,
+            bearer: c.bearer,
+            labels: c.labels.clone(),
+            checkout: c.checkout.clone(),
+        })
+    };
+    let Some(number) = state.find(ask.text(c.name)) else {
+        let number = SessionNo(state.sessions.len() as u64);
+        let first = Generation::first(state.incarnation);
+        return Ok(grant(number, None, first, vec![registered(number, first)]));
+    };
+    let session = &state.sessions[number.index()];
+    if !session.retired {
+        return Err(already_active(ask, number));
+    }
+    let next = following(ask, number, session)?;
+    let fenced = Fenced {
+        session: number,
+        below: next,
+        first_review: state.next_envelope(),
+    };
+    let events = vec![registered(number, next), fenced.into()];
+    Ok(grant(number, Some(session.generation), next, events))
+}
+
+fn following(ask: Ask<'_>, number: SessionNo, session: &Session) -> Result<Generation, Refusal> {
+    session
+        .generation
+        .next(ask.state.incarnation)
+        .ok_or_else(|| {
+            let name = ask.state.name(number);
+            ask.refusal(Code::Held, Some(number), &name)
+                .say(format!("{name} has used up its generations"))
+                .next(
+                    "tenure register OTHER-NAME".into(),
+                    "begins under another name",
+                )
+        })
+}
+
+fn already_active(ask: Ask<'_>, number: SessionNo) -> Refusal {
+    let name = ask.state.name(number);
+    let refusal = ask
+        .refusal(Code::AlreadyActive, Some(number), &name)
+        .holder(ask.state);
+    let current = refusal.current.clone().unwrap_or_default();
+    refusal
+        .relation(Relation::Taken)
+        .say(format!(
+            "{name} is active as {current}; only adopt takes over"
+        ))
+        .next(
+            format!("tenure who {name}"),
+            "says who holds it and since when",
+        )
+        .next(
+            format!("tenure adopt {name}"),
+            "takes over when the holder is provably dead or hands over",
+        )
+        .next(
+            format!("tenure adopt {name} --force --reason TEXT"),
+            "takes over at once; the holder is fenced, not stopped",
+        )
+}
+
+/// Takes over an active session: g -> g+1. What is unfinished belongs to the same conversation and is
+/// carried (ADO-1, BND-3). A holder that may live is in the way unless the adopt is forced, or made by
+/// whoever presents the current token (ADO-11).
+pub(super) fn adopt(ask: Ask<'_>, c: &Adopt) -> Result<Decision, Refusal> {
+    let (number, session) = ask.session(c.name)?;
+    let name = ask.state.name(number);
+    if session.retired {
+        return Err(ask
+            .refusal(Code::Retired, Some(number), &name)
+            .relation(Relation::Retired)
+            .say(format!(
+                "{name} was retired at generation {}; it is registered, not adopted",
+                session.generation
+            ))
+            .next(
+                format!("tenure register {name}"),
+                "makes it active at the next generation",
+            ));
+    }
+    let handed_over = match ask.request.input.presented {
+        Some(presented) => {
+            let author = ask.author()?;
+            presented.name == c.name && author.session == number
+        }
+        None => false,
+    };
+    let (verdict, proofs) = evidence(ask, number, session);
+    let forced = ask.request.input.force;
+    let free = handed_over || session.standing() == Standing::Ungranted || verdict == Verdict::Dead;
+    if !free && forced.is_none() {
+        return Err(held(ask, number, verdict, proofs));
+    }
+    let next = following(ask, number, session)?;
+    let adopted = Adopted {
+        session: number,
+        generation: next,
+        bearer: c.bearer,
+        labels: c.labels.clone(),
+        forced: if free { None } else { forced },
+        former: session.holder.is_some() && !handed_over && verdict != Verdict::Dead,
+    };
+    let carried = Carried {
+        session: number,
+        generation: next,
+    };
+    Ok(grant(
+        number,
+        Some(session.generation),
+        next,
+        vec![adopted.into(), carried.into()],
+    ))
+}
+
+/// The verdict on the current grant's holder. Evidence about any other grant counts for nothing, so two who
+/// saw the same dead holder cannot both adopt.
+fn evidence(ask: Ask<'_>, number: SessionNo, session: &Session) -> (Verdict, Vec<Proof>) {
+    match &ask.request.input.evidence {
+        Some(e) if e.session == number && e.generation == session.generation => {
+            (e.verdict, e.proofs.clone())
+        }
+        Some(_) => (Verdict::Unknowable, vec![Proof::OtherGrant]),
+        None => (Verdict::Unknowable, vec![Proof::NotProbed]),
+    }
+}
+
+fn held(ask: Ask<'_>, number: SessionNo, verdict: Verdict, proofs: Vec<Proof>) -> Refusal {
+    let name = ask.state.name(number);
+    let refusal = ask
+        .refusal(Code::Held, Some(number), &name)
+        .holder(ask.state);
+    let current = refusal.current.clone().unwrap_or_default();
+    let state = match verdict {
+        Verdict::Alive => "is alive",
+        _ => "may be alive",
+    };
+    refusal
+        .relation(Relation::Foreign)
+        .evidence(verdict, proofs)
+        .say(format!(
+            "{current} is held, and its holder {state}; that will not expire by itself"
+        ))
+        .next(
+            format!("tenure show {name}"),
+            "shows what the holder last did, to wait for its retire",
+        )
+        .next(
+            format!("tenure adopt {name} --force --reason TEXT"),
+            "takes over at once; the holder is fenced, not stopped, and may still be writing files",
+        )
+}
+
+/// Gives a session back (REG-20): idempotent until the next register. Without its token only by force.
+pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
+    let (number, session) = ask.session(c.name)?;
+    let forced = ask.request.input.force;
+    let author = match ask.request.input.presented {
+        Some(presented) if session.retired && presented.generation == session.generation => {
+            return Ok(Decision::nothing());
+        }
+        Some(_) => Some(ask.author()?),
+        None if forced.is_some() && session.retired => return Ok(Decision::nothing()),
+        None if forced.is_some() => None,
+        None => {
+            return Err(ask
+                .author()
+                .err()
+                .unwrap_or_else(|| already_active(ask, number)));
+        }
+    };
+    if c.if_idle {
+        idle(ask, number, session)?;
+    }
+    let retired = Retired {
+        session: number,
+        generation: session.generation,
+        reason: c.reason.or(forced),
+        forced: author.is_none(),
+    };
+    let events = vec![retired.into()];
+    Ok(match author {
+        Some(author) => author.writes(events),
+        None => Decision::plain(events),
+    })
+}
+
+/// Nothing open: no live dispatch, no envelope pending other than a notice (NOT-3).
+fn idle(ask: Ask<'_>, number: SessionNo, session: &Session) -> Result<(), Refusal> {
+    let pending = session.inbox.iter().filter(|e| {
+        ask.state.envelope(**e).is_some_and(|row| {
+            row.kind != EnvelopeKind::Notice && row.state == EnvelopeState::Pending
+        })
+    });
+    let (work, mail) = (session.open.len(), pending.count());
+    if work == 0 && mail == 0 {
+        return Ok(());
+    }
+    let name = ask.state.name(number);
+    Err(ask
+        .refusal(Code::OpenObligations, Some(number), &name)
+        .say(format!(
+            "{name} has {work} open dispatches and {mail} pending envelopes"
+        ))
+        .next(format!("tenure work {name}"), "lists its dispatches")
+        .next(
+            format!("tenure inbox {name} --pending"),
+            "lists its pending envelopes",
+        )
+        .next(
+            format!("tenure retire {name}@{}", session.generation),
+            "retires it all the same",
+        ))
+}
+
+/// Writes something down under a current token.
+pub(super) fn note(ask: Ask<'_>, c: &Note) -> Result<Decision, Refusal> {
+    let author = ask.author()?;
+    ask.refers(c.on)?;
+    Ok(author.writes(vec![
+        Noted {
+            session: author.session,
+            body: c.body,
+            on: c.on,
+        }
+        .into(),
+    ]))
+}
+
+/// A status and the paths written: checked like every write (REG-7).
+pub(super) fn observe(ask: Ask<'_>, c: &Observe) -> Result<Decision, Refusal> {
+    let author = ask.author()?;
+    let observed = Observed {
+        session: author.session,
+        status: c.status,
+        wrote: c.wrote.clone(),
+    };
+    Ok(author.writes(vec![observed.into()]))
+}

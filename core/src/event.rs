@@ -1,0 +1,297 @@
+//! What has happened: past participles, numbers only. Kinds below 32768 may touch decisions: a program that
+//! does not know one reads on but never appends.
+
+use alloc::vec::Vec;
+
+use crate::command::{Bearer, Label, Outcome, Ref, Settlement};
+use crate::generation::Generation;
+use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo};
+use crate::path::Scope;
+use crate::text::{BodyId, TextId, Texts};
+
+/// The first kind number that touches no decision.
+pub const OPAQUE_KIND_MIN: u16 = 32768;
+
+wire_kinds! {
+    /// An event.
+    pub enum Event {
+        /// A name became active: new, or again after it was retired.
+        1 "registered" Registered {
+            /// The session; new when its number has not been seen.
+            session: SessionNo,
+            /// Its name.
+            name: TextId,
+            /// The generation granted.
+            generation: Generation,
+            /// To whom.
+            bearer: Bearer,
+            /// Labels.
+            labels: Vec<Label>,
+            /// The checkout it works in.
+            checkout: Option<Scope<TextId>>,
+        }
+        /// An active session was taken over.
+        2 "adopted" Adopted {
+            /// The session.
+            session: SessionNo,
+            /// The generation granted.
+            generation: Generation,
+            /// To whom.
+            bearer: Bearer,
+            /// Labels set.
+            labels: Vec<Label>,
+            /// Why it was forced, if it was.
+            forced: Option<TextId>,
+            /// Whether the former holder was not proven dead and may still be writing files.
+            former: bool,
+        }
+        /// Everything unfinished of the session moved to the new generation: envelopes not acknowledged
+        /// (delivered ones are pending again), live dispatches, bindings.
+        3 "carried" Carried {
+            /// The session.
+            session: SessionNo,
+            /// The generation carried to.
+            generation: Generation,
+        }
+        /// Everything unfinished of older generations ended: envelopes are cancelled, dispatches and
+        /// bindings fenced; each unread reply got a review, numbered from `first_review`.
+        4 "fenced" Fenced {
+            /// The session.
+            session: SessionNo,
+            /// Generations below this one are over.
+            below: Generation,
+            /// Number of the first review.
+            first_review: EnvelopeNo,
+        }
+        /// A session was given back: open dispatches and bindings are cancelled, pending notices too.
+        5 "retired" Retired {
+            /// The session.
+            session: SessionNo,
+            /// Its generation.
+            generation: Generation,
+            /// Why.
+            reason: Option<TextId>,
+            /// Whether an operator did it without the token.
+            forced: bool,
+        }
+        /// An item was given to a session.
+        6 "dispatched" Dispatched {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// To whom.
+            session: SessionNo,
+            /// At which generation.
+            generation: Generation,
+            /// By which session; `None`: by an operator.
+            from: Option<SessionNo>,
+            /// The item.
+            item: TextId,
+            /// A line about it.
+            title: Option<TextId>,
+            /// Declared write scopes.
+            writes: Vec<Scope<TextId>>,
+            /// The `work` envelope.
+            envelope: EnvelopeNo,
+            /// What to do.
+            body: Option<BodyId>,
+        }
+        /// A dispatch was taken on: the binding is active.
+        7 "accepted" Accepted {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// By whom.
+            session: SessionNo,
+            /// At which generation.
+            generation: Generation,
+        }
+        /// The accepting session was shown every other session at work where it will write, and each of
+        /// them got a notice, numbered from `first_notice` in the order of session numbers.
+        8 "joined" Joined {
+            /// The dispatch accepted.
+            dispatch: DispatchNo,
+            /// Number of the first notice.
+            first_notice: EnvelopeNo,
+        }
+        /// A dispatch was turned down.
+        9 "declined" Declined {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// Why.
+            reason: TextId,
+        }
+        /// An accepted dispatch ended.
+        10 "reported" Reported {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// How.
+            outcome: Outcome,
+            /// What was said.
+            body: Option<BodyId>,
+        }
+        /// A dispatch was withdrawn.
+        11 "cancelled" Cancelled {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// Why.
+            reason: TextId,
+            /// Whether an operator did it by force.
+            forced: bool,
+        }
+        /// An assignment failed after its session was connected; nothing was claimed.
+        12 "assignment-failed" AssignmentFailed {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// Why.
+            reason: TextId,
+            /// The notice.
+            notice: EnvelopeNo,
+            /// Whether an operator did it by force.
+            forced: bool,
+        }
+        /// Something was written down.
+        13 "noted" Noted {
+            /// By whom.
+            session: SessionNo,
+            /// The text.
+            body: BodyId,
+            /// What it is about.
+            on: Option<Ref>,
+        }
+        /// A session said what it is doing.
+        14 "observed" Observed {
+            /// Which.
+            session: SessionNo,
+            /// The line.
+            status: TextId,
+            /// Paths it was seen to write.
+            wrote: Vec<Scope<TextId>>,
+        }
+        /// A message was sent.
+        15 "sent" Sent {
+            /// The envelope.
+            envelope: EnvelopeNo,
+            /// To whom.
+            session: SessionNo,
+            /// At which generation.
+            generation: Generation,
+            /// By which session; `None`: by an operator.
+            from: Option<SessionNo>,
+            /// What it answers.
+            re: Option<Ref>,
+            /// The text.
+            body: BodyId,
+        }
+        /// An envelope reached its session.
+        16 "delivered" Delivered {
+            /// Which.
+            envelope: EnvelopeNo,
+        }
+        /// An envelope was read.
+        17 "acknowledged" Acknowledged {
+            /// Which.
+            envelope: EnvelopeNo,
+        }
+        /// A command was refused and kept: the first of its kind, or one with a body not seen before.
+        18 "refused" Refused {
+            /// The record.
+            refusal: RefusalNo,
+            /// Code number (see `refusal::Code`).
+            code: u16,
+            /// The session concerned; `None` for the shared record.
+            session: Option<SessionNo>,
+            /// The generation that was presented.
+            presented: Option<Generation>,
+            /// Kind number of the command.
+            command: u16,
+            /// The generation that was current.
+            current: Option<Generation>,
+            /// What the command was about, for people.
+            subject: TextId,
+            /// Digest of the body that the refused command carried.
+            body: Option<[u8; 16]>,
+            /// Bytes of that body.
+            body_bytes: u64,
+        }
+        /// A refusal was repeated so often.
+        19 "refusals-counted" RefusalsCounted {
+            /// The record.
+            refusal: RefusalNo,
+            /// How often in all.
+            count: u64,
+        }
+        /// The log began a new life; every session is left without a holder.
+        20 "incarnation-raised" IncarnationRaised {
+            /// The incarnation from here on.
+            incarnation: u64,
+            /// What had happened.
+            how: Settlement,
+            /// Why the operator believes so.
+            reason: TextId,
+        }
+        /// The store's directory is known at a new place.
+        21 "home-accepted" HomeAccepted {
+            /// Why.
+            reason: TextId,
+        }
+        /// A finding no longer stops appends.
+        22 "finding-accepted" FindingAccepted {
+            /// The frame.
+            position: Position,
+            /// Why.
+            reason: TextId,
+        }
+    }
+}
+
+wire_enum! {
+    /// What a write claims to stand on.
+    pub enum FenceKind {
+        /// Nothing: the store's own frames, and what an operator does.
+        None = 0 "none",
+        /// A write under a token.
+        Write = 1 "write",
+        /// A grant: a register or an adopt.
+        Grant = 2 "grant",
+    }
+}
+
+/// The fence fields: first in the facts, at fixed width, so that a replay of authority reads nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fence {
+    /// What the write claims.
+    pub kind: FenceKind,
+    /// The session named.
+    pub session: Option<SessionNo>,
+    /// The generation named with it.
+    pub named: Option<Generation>,
+    /// The generation granted.
+    pub granted: Option<Generation>,
+}
+
+impl Fence {
+    /// A frame that claims nothing.
+    pub const NONE: Self = Self {
+        kind: FenceKind::None,
+        session: None,
+        named: None,
+        granted: None,
+    };
+}
+
+/// What one frame says, as a replay needs it: the texts and the events. The input is skipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Where it stands and when it was written.
+    pub at: Moment,
+    /// The incarnation it was written in.
+    pub incarnation: u64,
+    /// What it claims to stand on.
+    pub fence: Fence,
+    /// Its texts.
+    pub texts: Texts,
+    /// Its events, in order.
+    pub events: Vec<Event>,
+    /// The first event kind below 32768 that this program does not know. Such an entry grants nothing, and
+    /// a program that met one never appends (LOG-7).
+    pub unknown: Option<u16>,
+}

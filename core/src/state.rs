@@ -1,0 +1,308 @@
+//! What replaying the log gives, and nothing else: who is current, who holds, what is open.
+//!
+//! The state keeps what decisions need. Finished work and closed envelopes shrink to fixed-size rows, and
+//! free text stays in the log: a state is as large as the open work plus a few dozen bytes for everything
+//! that ever was.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bincode::{Decode, Encode};
+use hashbrown::HashMap;
+
+use crate::generation::{self, Generation, Lapse, Standing};
+use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo};
+use crate::text::{Pool, Symbol};
+
+pub mod mail;
+pub mod session;
+pub mod work;
+
+pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
+pub use session::{Former, GrantNote, Granted, Holder, Session};
+pub use work::{Dispatch, DispatchRow, DispatchState, Located};
+
+use crate::path::Scope;
+
+/// A record of refused commands that are alike.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct RefusalRecord {
+    /// Number of `refusal::Code`.
+    pub code: u16,
+    /// The session concerned; `None` for the record that further keys share.
+    pub session: Option<SessionNo>,
+    /// The generation that was presented.
+    pub presented: Option<Generation>,
+    /// The generation that was current.
+    pub current: Option<Generation>,
+    /// Kind number of the command.
+    pub command: u16,
+    /// What it was about.
+    pub subject: Symbol,
+    /// When it was first refused.
+    pub first: Moment,
+    /// The newest frame about it.
+    pub last: Moment,
+    /// How often, as far as the log says.
+    pub count: u64,
+    /// Digests of the bodies kept, with the frame that holds each.
+    pub bodies: Vec<([u8; 16], Position)>,
+    /// Bytes of the bodies kept.
+    pub body_bytes: u64,
+}
+
+/// What makes refusals alike: coalesced by session, presented generation, command and subject.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RefusalKey {
+    /// The session concerned.
+    pub session: Option<SessionNo>,
+    /// The generation presented.
+    pub presented: Option<Generation>,
+    /// Kind number of the command.
+    pub command: u16,
+    /// What it was about.
+    pub subject: Vec<u8>,
+}
+
+/// The state at one position.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct State {
+    /// The newest position applied.
+    pub at: Moment,
+    /// The incarnation of the log, from 1; zero before the first frame.
+    pub incarnation: u64,
+    /// Texts.
+    pub pool: Pool,
+    /// Sessions by number.
+    pub sessions: Vec<Session>,
+    by_name: HashMap<Symbol, SessionNo>,
+    /// Every dispatch by number; number 0 is not used.
+    pub dispatches: Vec<DispatchRow>,
+    /// The dispatches that are queued or accepted.
+    pub live: BTreeMap<DispatchNo, Dispatch>,
+    items: HashMap<Symbol, DispatchNo>,
+    /// Every envelope by number; number 0 is not used.
+    pub envelopes: Vec<EnvelopeRow>,
+    /// Refusal records by number; number 0 is not used.
+    pub refusals: Vec<RefusalRecord>,
+    /// Frames that this state does not honour: their fence did not stand at their position.
+    pub findings: Vec<Position>,
+    /// A deciding kind that this program does not know; while set, nothing may be appended.
+    pub unknown: Option<u16>,
+}
+
+impl State {
+    /// The state before the first frame.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            incarnation: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The session of that name.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<SessionNo> {
+        self.by_name.get(&self.pool.find(name)?).copied()
+    }
+
+    /// The session of that number.
+    #[must_use]
+    pub fn session(&self, number: SessionNo) -> Option<&Session> {
+        self.sessions.get(number.index())
+    }
+
+    /// Name of a session, for people; empty for a number never given.
+    #[must_use]
+    pub fn name(&self, number: SessionNo) -> String {
+        self.session(number)
+            .map(|s| self.pool.string(s.name))
+            .unwrap_or_default()
+    }
+
+    /// The live dispatch of an item.
+    #[must_use]
+    pub fn live_dispatch_of(&self, item: &[u8]) -> Option<DispatchNo> {
+        self.items.get(&self.pool.find(item)?).copied()
+    }
+
+    /// The row of a dispatch that was issued.
+    #[must_use]
+    pub fn dispatch(&self, number: DispatchNo) -> Option<&DispatchRow> {
+        if number.0 == 0 {
+            None
+        } else {
+            self.dispatches
+                .get(number.index())
+                .filter(|r| r.is_issued())
+        }
+    }
+
+    /// The row of an envelope that was issued.
+    #[must_use]
+    pub fn envelope(&self, number: EnvelopeNo) -> Option<&EnvelopeRow> {
+        if number.0 == 0 {
+            None
+        } else {
+            self.envelopes.get(number.index()).filter(|r| r.is_issued())
+        }
+    }
+
+    /// A refusal record.
+    #[must_use]
+    pub fn refusal(&self, number: RefusalNo) -> Option<&RefusalRecord> {
+        if number.0 == 0 {
+            None
+        } else {
+            self.refusals.get(number.index())
+        }
+    }
+
+    /// Number of the open refusal record that `key` falls under.
+    #[must_use]
+    pub fn refusal_record(&self, key: &RefusalKey) -> Option<RefusalNo> {
+        let subject = self.pool.find(&key.subject)?;
+        self.refusals
+            .iter()
+            .enumerate()
+            .skip(1)
+            .find(|(_, r)| {
+                r.session == key.session
+                    && r.presented == key.presented
+                    && r.command == key.command
+                    && r.subject == subject
+            })
+            .map(|(n, _)| RefusalNo(n as u64))
+    }
+
+    /// Number the next dispatch gets.
+    #[must_use]
+    pub fn next_dispatch(&self) -> DispatchNo {
+        DispatchNo(self.dispatches.len().max(1) as u64)
+    }
+
+    /// Number the next envelope gets.
+    #[must_use]
+    pub fn next_envelope(&self) -> EnvelopeNo {
+        EnvelopeNo(self.envelopes.len().max(1) as u64)
+    }
+
+    /// Number the next refusal record gets.
+    #[must_use]
+    pub fn next_refusal(&self) -> RefusalNo {
+        RefusalNo(self.refusals.len().max(1) as u64)
+    }
+
+    /// The check of every write: does `session` stand at `presented`?
+    ///
+    /// # Errors
+    /// The [`Lapse`]; for a session number never given, [`Lapse::NeverIssued`].
+    pub fn check(&self, session: SessionNo, presented: Generation) -> Result<(), Lapse> {
+        let session = self.session(session).ok_or(Lapse::NeverIssued)?;
+        generation::check(session.generation, session.standing(), presented)
+    }
+
+    /// The dispatches of a session that are live.
+    pub fn live_of(&self, session: SessionNo) -> impl Iterator<Item = (DispatchNo, &Dispatch)> {
+        let open = self.session(session).map_or(&[][..], |s| &s.open);
+        open.iter()
+            .filter_map(|d| self.live.get(d).map(|live| (*d, live)))
+    }
+
+    /// The scopes at which a session is present, each with what is known about it.
+    pub fn presence(
+        &self,
+        session: SessionNo,
+    ) -> impl Iterator<
+        Item = (
+            crate::disclosure::Presence,
+            Option<DispatchNo>,
+            &Scope<Symbol>,
+        ),
+    > {
+        use crate::disclosure::Presence;
+        let declared = self
+            .live_of(session)
+            .filter(|(n, _)| {
+                self.dispatch(*n)
+                    .is_some_and(|r| r.state == DispatchState::Accepted)
+            })
+            .flat_map(|(n, d)| {
+                d.writes
+                    .iter()
+                    .map(move |w| (Presence::Declared, Some(n), w))
+            });
+        let record = self.session(session);
+        let observed = record.into_iter().flat_map(|s| s.observed.iter());
+        let present = record.into_iter().flat_map(|s| s.checkout.iter());
+        declared
+            .chain(observed.map(|w| (Presence::Observed, None, w)))
+            .chain(present.map(|w| (Presence::Present, None, w)))
+    }
+
+    pub(crate) fn index_name(&mut self, name: Symbol, session: SessionNo) {
+        self.by_name.insert(name, session);
+    }
+
+    pub(crate) fn index_item(&mut self, item: Symbol, dispatch: DispatchNo) {
+        self.items.insert(item, dispatch);
+    }
+
+    pub(crate) fn free_item(&mut self, item: Symbol) {
+        self.items.remove(&item);
+    }
+
+    /// Whether the session stands so that a token can be current.
+    #[must_use]
+    pub fn is_active(&self, session: SessionNo) -> bool {
+        self.session(session)
+            .is_some_and(|s| s.standing() != Standing::Retired)
+    }
+}
+
+impl Encode for State {
+    fn encode<E: bincode::enc::Encoder>(
+        &self,
+        encoder: &mut E,
+    ) -> Result<(), bincode::error::EncodeError> {
+        self.at.encode(encoder)?;
+        self.incarnation.encode(encoder)?;
+        self.pool.encode(encoder)?;
+        self.sessions.encode(encoder)?;
+        work::encode_rows(&self.dispatches, encoder)?;
+        self.live.encode(encoder)?;
+        mail::encode_rows(&self.envelopes, encoder)?;
+        self.refusals.encode(encoder)?;
+        self.findings.encode(encoder)?;
+        self.unknown.encode(encoder)
+    }
+}
+
+impl<C> Decode<C> for State {
+    fn decode<D: bincode::de::Decoder<Context = C>>(
+        decoder: &mut D,
+    ) -> Result<Self, bincode::error::DecodeError> {
+        let mut state = Self {
+            at: Decode::decode(decoder)?,
+            incarnation: Decode::decode(decoder)?,
+            pool: Decode::decode(decoder)?,
+            sessions: Decode::decode(decoder)?,
+            dispatches: work::decode_rows(decoder)?,
+            live: Decode::decode(decoder)?,
+            envelopes: mail::decode_rows(decoder)?,
+            refusals: Decode::decode(decoder)?,
+            findings: Decode::decode(decoder)?,
+            unknown: Decode::decode(decoder)?,
+            ..Self::default()
+        };
+        for (n, session) in state.sessions.iter().enumerate() {
+            state.by_name.insert(session.name, SessionNo(n as u64));
+        }
+        for (number, dispatch) in &state.live {
+            state.items.insert(dispatch.item, *number);
+        }
+        Ok(state)
+    }
+}

@@ -1,0 +1,267 @@
+//! Envelopes: a fixed row for each that ever was.
+
+use alloc::vec::Vec;
+
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+
+use crate::command::Ref;
+use crate::generation::Generation;
+use crate::id::{DispatchNo, EnvelopeNo, Position, SessionNo};
+use crate::text::BodyId;
+
+use super::work::Located;
+
+wire_enum! {
+    /// What an envelope carries.
+    pub enum EnvelopeKind {
+        /// A dispatch.
+        Work = 1 "work",
+        /// Something to know; asks only for acknowledgement.
+        Notice = 2 "notice",
+        /// A message, or a reply.
+        Message = 3 "message",
+        /// A reply to an earlier generation, to be looked at again.
+        Review = 4 "review",
+    }
+}
+
+wire_enum! {
+    /// Where an envelope stands.
+    pub enum EnvelopeState {
+        /// Waiting to be delivered.
+        Pending = 1 "pending",
+        /// Reached its session, not yet read.
+        Delivered = 2 "delivered",
+        /// Read.
+        Acknowledged = 3 "acknowledged",
+        /// Over, for a reason.
+        Cancelled = 4 "cancelled",
+    }
+}
+
+wire_enum! {
+    /// Why an envelope was cancelled.
+    pub enum CancelReason {
+        /// Not cancelled.
+        None = 0 "",
+        /// A register fenced its generation.
+        FencedGeneration = 1 "fenced-generation",
+        /// Its session was retired.
+        SessionRetired = 2 "session-retired",
+        /// Its dispatch ended.
+        DispatchEnded = 3 "dispatch-ended",
+    }
+}
+
+wire_enum! {
+    /// What a notice says.
+    pub enum NoticeKind {
+        /// Not a notice.
+        None = 0 "",
+        /// An assignment failed; nothing was claimed.
+        AssignmentFailed = 1 "assignment-failed",
+        /// Another session began to write where this one does.
+        Newcomer = 2 "newcomer",
+    }
+}
+
+/// An envelope.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EnvelopeRow {
+    /// To whom.
+    pub session: SessionNo,
+    /// The generation it is of: where it was issued, or carried to.
+    pub generation: Generation,
+    /// What it carries.
+    pub kind: EnvelopeKind,
+    /// Where it stands.
+    pub state: EnvelopeState,
+    /// Why it was cancelled.
+    pub reason: CancelReason,
+    /// What it says, if it is a notice.
+    pub notice: NoticeKind,
+    /// By which session.
+    pub from: Option<SessionNo>,
+    /// The dispatch it is about.
+    pub dispatch: Option<DispatchNo>,
+    /// What it answers, or the reply that it asks to review.
+    pub re: Option<Ref>,
+    /// The frame that issued it.
+    pub position: Position,
+    /// Its body in that frame.
+    pub body: Option<BodyId>,
+}
+
+/// An envelope under its number.
+pub type Envelope<'a> = (EnvelopeNo, &'a EnvelopeRow);
+
+impl EnvelopeRow {
+    /// The row of a number that was never given (a gap left by a salvage).
+    pub(crate) const GAP: Self = Self {
+        session: SessionNo(u64::MAX),
+        generation: Generation {
+            incarnation: 0,
+            number: 0,
+        },
+        kind: EnvelopeKind::Notice,
+        state: EnvelopeState::Cancelled,
+        reason: CancelReason::None,
+        notice: NoticeKind::None,
+        from: None,
+        dispatch: None,
+        re: None,
+        position: Position(0),
+        body: None,
+    };
+
+    /// Whether the number was given.
+    #[must_use]
+    pub fn is_issued(&self) -> bool {
+        self.session.0 != u64::MAX
+    }
+
+    /// Neither acknowledged nor cancelled.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(
+            self.state,
+            EnvelopeState::Pending | EnvelopeState::Delivered
+        )
+    }
+
+    /// A message that answers something.
+    #[must_use]
+    pub fn is_reply(&self) -> bool {
+        self.kind == EnvelopeKind::Message && self.re.is_some()
+    }
+
+    /// Where its body stands in the log.
+    #[must_use]
+    pub fn located(&self) -> Option<Located> {
+        self.body.map(|body| Located {
+            position: self.position,
+            body,
+        })
+    }
+}
+
+const ROW_BYTES: usize = 72;
+const ABSENT: u64 = u64::MAX;
+
+fn to_bytes(row: &EnvelopeRow) -> [u8; ROW_BYTES] {
+    let (re_kind, re) = match row.re {
+        None => (0, 0),
+        Some(Ref::Dispatch(d)) => (1, d.0),
+        Some(Ref::Envelope(e)) => (2, e.0),
+    };
+    let small = u64::from_le_bytes([
+        row.kind as u8,
+        row.state as u8,
+        row.reason as u8,
+        row.notice as u8,
+        re_kind,
+        0,
+        0,
+        0,
+    ]);
+    let words = [
+        row.session.0,
+        row.generation.incarnation,
+        row.generation.number,
+        small,
+        row.from.map_or(ABSENT, |s| s.0),
+        row.dispatch.map_or(ABSENT, |d| d.0),
+        re,
+        row.position.0,
+        row.body.map_or(ABSENT, |b| u64::from(b.0)),
+    ];
+    let mut out = [0; ROW_BYTES];
+    for (slot, word) in out.chunks_exact_mut(8).zip(words) {
+        slot.copy_from_slice(&word.to_le_bytes());
+    }
+    out
+}
+
+fn from_bytes(bytes: &[u8]) -> Option<EnvelopeRow> {
+    let mut words = [0_u64; ROW_BYTES / 8];
+    for (word, slot) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*slot);
+    }
+    let [
+        session,
+        incarnation,
+        number,
+        small,
+        from,
+        dispatch,
+        re,
+        position,
+        body,
+    ] = words;
+    let [kind, state, reason, notice, re_kind, ..] = small.to_le_bytes();
+    let given = |word: u64| (word != ABSENT).then_some(word);
+    Some(EnvelopeRow {
+        session: SessionNo(session),
+        generation: Generation {
+            incarnation,
+            number,
+        },
+        kind: *EnvelopeKind::ALL.get(kind as usize)?,
+        state: *EnvelopeState::ALL.get(state as usize)?,
+        reason: *CancelReason::ALL.get(reason as usize)?,
+        notice: *NoticeKind::ALL.get(notice as usize)?,
+        from: given(from).map(SessionNo),
+        dispatch: given(dispatch).map(DispatchNo),
+        re: match re_kind {
+            0 => None,
+            1 => Some(Ref::Dispatch(DispatchNo(re))),
+            2 => Some(Ref::Envelope(EnvelopeNo(re))),
+            _ => return None,
+        },
+        position: Position(position),
+        body: match given(body) {
+            None => None,
+            Some(number) => Some(BodyId(u32::try_from(number).ok()?)),
+        },
+    })
+}
+
+pub(super) fn encode_rows<E: bincode::enc::Encoder>(
+    rows: &[EnvelopeRow],
+    encoder: &mut E,
+) -> Result<(), EncodeError> {
+    encode_table(rows.iter().map(to_bytes), encoder)
+}
+
+pub(super) fn decode_rows<D: bincode::de::Decoder>(
+    decoder: &mut D,
+) -> Result<Vec<EnvelopeRow>, DecodeError> {
+    decode_table(ROW_BYTES, from_bytes, decoder)
+}
+
+/// Writes rows of one width as a single byte string.
+pub(super) fn encode_table<const N: usize, E: bincode::enc::Encoder>(
+    rows: impl ExactSizeIterator<Item = [u8; N]>,
+    encoder: &mut E,
+) -> Result<(), EncodeError> {
+    let mut bytes = Vec::with_capacity(rows.len() * N);
+    rows.for_each(|row| bytes.extend_from_slice(&row));
+    bytes.encode(encoder)
+}
+
+/// Reads what [`encode_table`] wrote.
+pub(super) fn decode_table<T, D: bincode::de::Decoder>(
+    row_bytes: usize,
+    row: impl Fn(&[u8]) -> Option<T>,
+    decoder: &mut D,
+) -> Result<Vec<T>, DecodeError> {
+    let bytes = Vec::<u8>::decode(decoder)?;
+    if !bytes.len().is_multiple_of(row_bytes) {
+        return Err(DecodeError::Other("a table with a broken row"));
+    }
+    bytes
+        .chunks_exact(row_bytes)
+        .map(|b| row(b).ok_or(DecodeError::Other("a row of an unknown kind")))
+        .collect()
+}

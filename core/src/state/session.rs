@@ -1,0 +1,115 @@
+//! A session: a durable identity whose number never changes while who acts for it does.
+
+use alloc::vec::Vec;
+
+use bincode::{Decode, Encode};
+
+use crate::generation::{Generation, Standing};
+use crate::holder::Bearing;
+use crate::id::{DispatchNo, EnvelopeNo, Moment};
+use crate::path::Scope;
+use crate::text::Symbol;
+
+/// Who a grant was made to, with the texts that people read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Holder {
+    /// The record that can be judged.
+    pub bearing: Bearing,
+    /// On whose behalf.
+    pub actor: Symbol,
+    /// Name of the host.
+    pub host_name: Symbol,
+    /// claude, codex, gemini, ...
+    pub engine: Option<Symbol>,
+}
+
+wire_enum! {
+    /// How a generation came to be, or ended.
+    pub enum Granted {
+        /// By a register.
+        Registered = 1 "registered",
+        /// By an adopt.
+        Adopted = 2 "adopted",
+        /// By an adopt that was forced.
+        Forced = 3 "forced",
+        /// Not a grant: the session was retired.
+        Retired = 4 "retired",
+        /// Not a grant: the incarnation was raised.
+        Raised = 5 "incarnation-raised",
+    }
+}
+
+/// One change of who is current: kept so that whoever lost can be told who, when and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct GrantNote {
+    /// The generation after it.
+    pub generation: Generation,
+    /// What it was.
+    pub how: Granted,
+    /// When.
+    pub at: Moment,
+    /// By whom.
+    pub actor: Option<Symbol>,
+    /// Why, where a reason was given.
+    pub reason: Option<Symbol>,
+}
+
+/// A holder that was superseded without proof of death, and may still be writing files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Former {
+    /// The generation it held.
+    pub generation: Generation,
+    /// Who it was.
+    pub holder: Holder,
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Session {
+    /// Its name.
+    pub name: Symbol,
+    /// The current generation.
+    pub generation: Generation,
+    /// Whether it was given back.
+    pub retired: bool,
+    /// Who holds it; `None` after a raise, until somebody adopts.
+    pub holder: Option<Holder>,
+    /// Labels, sorted by key.
+    pub labels: Vec<(Symbol, Symbol)>,
+    /// The first grant ever.
+    pub registered_at: Moment,
+    /// The newest accepted event or refused contact.
+    pub last_seen: Moment,
+    /// What it last said it is doing.
+    pub status: Option<Symbol>,
+    /// The checkout it works in.
+    pub checkout: Option<Scope<Symbol>>,
+    /// Paths it was seen to write under the current generation, oldest first.
+    pub observed: Vec<Scope<Symbol>>,
+    /// Former holders not proven dead.
+    pub formers: Vec<Former>,
+    /// Every grant, retirement and raise, oldest first.
+    pub grants: Vec<GrantNote>,
+    /// Live dispatches, oldest first.
+    pub open: Vec<DispatchNo>,
+    /// Envelopes neither acknowledged nor cancelled, oldest first.
+    pub inbox: Vec<EnvelopeNo>,
+}
+
+impl Session {
+    /// How it stands towards tokens.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        match (self.retired, self.holder) {
+            (true, _) => Standing::Retired,
+            (false, Some(_)) => Standing::Granted,
+            (false, None) => Standing::Ungranted,
+        }
+    }
+
+    /// Since when the current generation is current.
+    #[must_use]
+    pub fn since(&self) -> Moment {
+        self.grants.last().map_or(self.registered_at, |g| g.at)
+    }
+}

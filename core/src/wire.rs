@@ -1,0 +1,121 @@
+//! How enums reach the disk: by numbers assigned by hand, never by the order of variants. Swapping two
+//! variants of a derived enum would silently turn one event into another.
+
+/// A field-less enum with its number and word for each variant.
+macro_rules! wire_enum {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$vmeta:meta])* $variant:ident = $number:literal $word:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum $name { $($(#[$vmeta])* $variant,)* }
+
+        impl $name {
+            /// Every variant, in the order of the numbers.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The word printed for it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// The variant that is printed as `word`.
+            #[must_use]
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)* _ => None }
+            }
+        }
+
+        impl bincode::Encode for $name {
+            fn encode<E: bincode::enc::Encoder>(
+                &self,
+                encoder: &mut E,
+            ) -> Result<(), bincode::error::EncodeError> {
+                let number: u8 = match self { $(Self::$variant => $number,)* };
+                number.encode(encoder)
+            }
+        }
+
+        impl<C> bincode::Decode<C> for $name {
+            fn decode<D: bincode::de::Decoder<Context = C>>(
+                decoder: &mut D,
+            ) -> Result<Self, bincode::error::DecodeError> {
+                match <u8 as bincode::Decode<C>>::decode(decoder)? {
+                    $($number => Ok(Self::$variant),)*
+                    _ => Err(bincode::error::DecodeError::Other(concat!("unknown ", stringify!($name)))),
+                }
+            }
+        }
+
+        impl<'de, C> bincode::BorrowDecode<'de, C> for $name {
+            fn borrow_decode<D: bincode::de::BorrowDecoder<'de, Context = C>>(
+                decoder: &mut D,
+            ) -> Result<Self, bincode::error::DecodeError> {
+                bincode::Decode::decode(decoder)
+            }
+        }
+    };
+}
+
+/// An enum of structs, each with its kind number: commands and events. A payload is the struct in bincode's
+/// standard encoding; the number stands outside it.
+macro_rules! wire_kinds {
+    ($(#[$meta:meta])* pub enum $enum:ident {
+        $($(#[$vmeta:meta])* $number:literal $word:literal $variant:ident {
+            $($(#[$fmeta:meta])* $field:ident: $ty:ty,)*
+        })*
+    }) => {
+        $(
+            $(#[$vmeta])*
+            #[derive(Clone, PartialEq, Eq, Debug, bincode::Encode, bincode::Decode)]
+            pub struct $variant { $($(#[$fmeta])* pub $field: $ty,)* }
+
+            impl From<$variant> for $enum {
+                fn from(value: $variant) -> Self { Self::$variant(value) }
+            }
+        )*
+
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        #[non_exhaustive]
+        pub enum $enum { $($(#[$vmeta])* $variant($variant),)* }
+
+        impl $enum {
+            /// Kind number and word of every variant.
+            pub const KINDS: &[(u16, &str)] = &[$(($number, $word),)*];
+
+            /// Its kind number: assigned by hand, never reused.
+            #[must_use]
+            pub fn kind(&self) -> u16 {
+                match self { $(Self::$variant(_) => $number,)* }
+            }
+
+            /// The word printed for its kind.
+            #[must_use]
+            pub fn word(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $word,)* }
+            }
+
+            pub(crate) fn encode_payload(
+                &self,
+                out: &mut alloc::vec::Vec<u8>,
+            ) -> Result<(), bincode::error::EncodeError> {
+                match self {
+                    $(Self::$variant(value) => $crate::codec::append(out, value),)*
+                }
+            }
+
+            /// `None` for a kind number that this program does not know.
+            pub(crate) fn decode_payload(
+                kind: u16,
+                payload: &[u8],
+            ) -> Option<Result<Self, bincode::error::DecodeError>> {
+                match kind {
+                    $($number => Some($crate::codec::exact(payload).map(Self::$variant)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
