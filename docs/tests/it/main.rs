@@ -16,6 +16,7 @@ mod rust;
 mod size;
 mod stubs;
 mod tree;
+mod unsafety;
 
 /// Fails with one line per finding, so that a run lists everything that is to be done.
 fn assert_none(rule: &str, findings: Vec<String>) {
