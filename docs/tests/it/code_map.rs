@@ -1,14 +1,17 @@
 //! The map of the code in `docs/architecture.md`: every room of every crate with the first sentence of its head
 //! comment. The comment is the truth; `UPDATE_EXPECT=1 cargo test -p tenure-docs` writes the map anew.
 
-use crate::tree::{self, Tree};
-use crate::{assert_flagged, assert_none};
+use crate::assert_flagged;
+use crate::section::Section;
+use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-const PAGE: &str = "docs/architecture.md";
-const BEGIN: &str = "<!-- code map: written by the tidy test from the head comments -->\n";
-const END: &str = "<!-- end of the code map -->\n";
+const MAP: Section = Section {
+    page: "docs/architecture.md",
+    begin: "<!-- code map: written by the tidy test from the head comments -->\n",
+    end: "<!-- end of the code map -->\n",
+};
 
 /// Crates in the order a reader meets them; others follow by name.
 const ORDER: &[&str] = &[
@@ -36,10 +39,15 @@ fn purpose(text: &str) -> String {
         None => paragraph,
     };
     // Links of rustdoc mean nothing on a page, and a bar would end the cell.
-    sentence
-        .replace("[`", "`")
-        .replace("`]", "`")
-        .replace('|', "\\|")
+    let plain = sentence.replace("[`", "`").replace('|', "\\|");
+    let mut pieces = plain.split("`]");
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let target_end = piece.strip_prefix('(').and_then(|rest| rest.find(')'));
+        shown.push('`');
+        shown.push_str(&piece[target_end.map_or(0, |end| end + 2)..]);
+    }
+    shown
 }
 
 /// A room is a file directly under `src`, with the directory of its name; other directories give a room per file.
@@ -98,55 +106,22 @@ fn map(tree: &Tree) -> String {
     map
 }
 
-/// The page with its map replaced, or `None` when the page has no place for one.
-fn with_map(page: &str, map: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}{map}{END}{after}"))
-}
-
 fn differences(tree: &Tree) -> Vec<String> {
-    let page = tree.text(PAGE).unwrap_or_default();
-    let Some(wanted) = with_map(page, &map(tree)) else {
-        return vec![format!("{PAGE}: has no place for the map of the code")];
-    };
-    let (have, want): (BTreeSet<&str>, BTreeSet<&str>) =
-        (page.lines().collect(), wanted.lines().collect());
-    let mut findings: Vec<String> = Vec::new();
-    findings.extend(
-        want.difference(&have)
-            .map(|line| format!("{PAGE}: lacks {line}")),
-    );
-    findings.extend(
-        have.difference(&want)
-            .map(|line| format!("{PAGE}: not in the tree: {line}")),
-    );
-    if findings.is_empty() && page != wanted {
-        findings.push(format!("{PAGE}: the map is out of order"));
-    }
-    findings
+    MAP.differences(tree, &map(tree))
 }
 
 #[test]
 fn the_map_names_every_room_once() {
     let tree = Tree::repository();
-    if tree::update() {
-        let page = tree.text(PAGE).expect("the page is there");
-        let page = with_map(page, &map(tree)).expect("the page has a place for the map");
-        std::fs::write(tree::root().join(PAGE), page).expect("the page can be written");
-        return;
-    }
-    assert_none(
-        "the code map (UPDATE_EXPECT=1 writes it anew)",
-        differences(tree),
-    );
+    MAP.settle(tree, &map(tree));
 }
 
 #[test]
 fn a_room_that_is_missing_dead_or_misdescribed_is_flagged() {
+    let (begin, end) = (MAP.begin, MAP.end);
     let page = |rows: &str| {
         format!(
-            "# A\n{BEGIN}\n### `core`\n\n| room | what it is for |\n|---|---|\n{rows}\n{END}z\n"
+            "# A\n{begin}\n### `core`\n\n| room | what it is for |\n|---|---|\n{rows}\n{end}z\n"
         )
     };
     let files = |page: &str| {
@@ -154,16 +129,16 @@ fn a_room_that_is_missing_dead_or_misdescribed_is_flagged() {
             ("core/src/lib.rs", "//! Rules. More.\n"),
             (
                 "core/src/decide.rs",
-                "//! Decides [`A`],\n//! purely.\n//!\n//! Other.\n",
+                "//! Decides [`A`](x::A) or [`B`],\n//! purely.\n//!\n//! Other.\n",
             ),
             ("core/src/decide/same.rs", "//! Below decide.\n"),
             ("core/src/bin/a.rs", "//! Alone.\n"),
-            (PAGE, page),
+            (MAP.page, page),
         ])
     };
     let (bin, decide, lib) = (
         "| [`bin/a`](../core/src/bin/a.rs) | Alone. |\n",
-        "| [`decide`](../core/src/decide.rs) | Decides `A`, purely. |\n",
+        "| [`decide`](../core/src/decide.rs) | Decides `A` or `B`, purely. |\n",
         "| [`lib`](../core/src/lib.rs) | Rules. |\n",
     );
     let good = page(&[bin, decide, lib].concat());

@@ -13,6 +13,7 @@ mod markdown;
 mod names;
 mod pages;
 mod rust;
+mod section;
 mod size;
 mod stubs;
 mod tree;
