@@ -1,50 +1,64 @@
 //! What can go wrong in the log, for callers: each says what was found and what to do next.
 
 use std::io;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::fault::Fault;
 use crate::format::SegmentName;
-use crate::position::{Epoch, Head, Position, StoreId};
+use crate::position::{Epoch, Head, Position, Positions, StoreId};
 
 /// Bytes that are not what was written. Never repaired by guessing: the store is not written to any more.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "damage in segment {segment} at offset {offset} (positions {} to {}): {fault}; {next}",
-    positions.start(), positions.end()
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("damage in segment {segment} at offset {offset} ({positions}): {fault}; {next}")]
 pub struct Damage {
     /// The segment file.
     pub segment: SegmentName,
-    /// The offset in it of the first bad byte's frame, or of the end that should be further.
+    /// The offset in it where the first bad frame begins, or where it ends too early.
     pub offset: u64,
-    /// The positions that cannot be read, as far as that is known.
-    pub positions: RangeInclusive<Position>,
+    /// The positions that cannot be read there, as far as that is known.
+    pub positions: Positions,
     /// What is wrong there.
     pub fault: Fault,
     /// What to do next.
     pub next: Next,
 }
 
-/// What to do next about damage.
+/// What to do next about something found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Next {
-    /// Look at all of it, then copy what is good into a new store.
+    /// Nothing.
+    Nothing,
+    /// Append something: the next writer repairs it.
+    Append,
+    /// Look again: a writer is at work.
+    LookAgain,
+    /// Copy what is good into a new store.
     Salvage,
-    /// Restore the missing or damaged file from a copy.
+    /// Restore the missing or cut file from a copy.
     RestoreFile,
+    /// Take the file out of the store: it belongs elsewhere.
+    TakeOut,
+    /// Use the newer program.
+    NewerProgram,
+    /// Make the file readable, or repair the disk, then look again.
+    MakeReadable,
 }
 
 impl std::fmt::Display for Next {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Next::Salvage => "look with `verify`, then copy the good frames out with `salvage`",
+            Next::Nothing => "nothing has to be done",
+            Next::Append => "the next append moves the bytes to quarantine and goes on",
+            Next::LookAgain => "a writer is at work, look again",
+            Next::Salvage => "copy the good frames into a new store with `salvage`",
             Next::RestoreFile => {
-                "restore the file from a backup, or copy the good frames out with `salvage`"
+                "restore the file from a backup, or copy the good frames into a new store with `salvage`"
             }
+            Next::TakeOut => "take the file out of the store",
+            Next::NewerProgram => "use the newer program",
+            Next::MakeReadable => "make the file readable to this user, or look after the disk, then look again",
         })
     }
 }
@@ -123,7 +137,7 @@ pub enum Error {
     },
     /// Damage. The store is not written to.
     #[error(transparent)]
-    Damaged(#[from] Damage),
+    Damaged(Box<Damage>),
     /// The file system is mounted read-only.
     #[error("{} is on a file system mounted read-only; reading works, appending does not", path.display())]
     ReadOnlyFs {
@@ -191,6 +205,12 @@ pub enum Error {
         /// The head of the log.
         head: Head,
     },
+}
+
+impl From<Damage> for Error {
+    fn from(damage: Damage) -> Error {
+        Error::Damaged(Box::new(damage))
+    }
 }
 
 impl Error {

@@ -1,7 +1,8 @@
 //! What can be wrong with bytes. A fault says what was found and what was expected; where it stands is said by
 //! whoever holds it ([`crate::error::Damage`], [`crate::verify::Finding`]).
 
-use crate::position::{Chain, Epoch, Incarnation, Position};
+use crate::format::SegmentName;
+use crate::position::{Chain, Epoch, Head, Incarnation, Position};
 
 /// One of the three parts behind a frame's header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -150,6 +151,41 @@ pub enum Fault {
         /// Which field, by its name in `docs/format.md`.
         field: &'static str,
     },
+    /// The segment's header belongs to a file of another name.
+    #[error("the header is the one of segment {stated}")]
+    SegmentRenamed {
+        /// The name the header belongs to.
+        stated: SegmentName,
+    },
+    /// A segment that another one names as its predecessor is not there.
+    #[error("the segment is missing, segment {named_by} names it")]
+    SegmentMissing {
+        /// The segment that names it.
+        named_by: SegmentName,
+    },
+    /// A segment of the newest epoch that is neither the newest nor named by the one behind it.
+    #[error("no segment names it, newest is {newest}")]
+    SegmentUnnamed {
+        /// The newest segment.
+        newest: SegmentName,
+    },
+    /// A closed segment's file is shorter than its successor states.
+    #[error("the file has {bytes} bytes, its stated end is at {stated}")]
+    SegmentCut {
+        /// The bytes it has.
+        bytes: u64,
+        /// The bytes it had when it was closed.
+        stated: u64,
+    },
+    /// A closed segment's last frame is not the one its successor states.
+    #[error("the segment ends with position {}, chain {}, its successor states position {}, chain {}",
+        found.position, found.chain, stated.position, stated.chain)]
+    SegmentEnd {
+        /// The last frame found.
+        found: Head,
+        /// The last frame stated.
+        stated: Head,
+    },
 }
 
 impl Fault {
@@ -174,6 +210,26 @@ impl Fault {
             Fault::SegmentCrc { .. } => "segment-crc",
             Fault::NewerFormat { .. } => "newer-format",
             Fault::SegmentField { .. } => "segment-field",
+            Fault::SegmentRenamed { .. } => "segment-renamed",
+            Fault::SegmentMissing { .. } => "segment-missing",
+            Fault::SegmentUnnamed { .. } => "segment-unnamed",
+            Fault::SegmentCut { .. } => "segment-cut",
+            Fault::SegmentEnd { .. } => "segment-end",
         }
+    }
+
+    /// Whether no write that was interrupted, torn or lost can look like this: the CRC over the header is right, and what
+    /// it states cannot be. Row 2 of the recovery table, even in the newest segment.
+    #[must_use]
+    pub fn is_impossible(&self) -> bool {
+        matches!(
+            self,
+            Fault::TooLong { .. }
+                | Fault::Position { .. }
+                | Fault::Durable { .. }
+                | Fault::Epoch { .. }
+                | Fault::Incarnation { .. }
+                | Fault::Chain { .. }
+        )
     }
 }

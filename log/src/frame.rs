@@ -457,10 +457,8 @@ pub fn decode<'a>(
     let (block, parts) = bytes
         .split_first_chunk::<FRAME_HEADER_BYTES>()
         .expect("a frame is longer than its header");
-    let (facts, parts) = parts.split_at(header.facts_len as usize);
-    let (texts, parts) = parts.split_at(header.texts_len as usize);
-    let (bodies, padding) = parts.split_at(header.bodies_len as usize);
-    let (stored, computed) = (u32_at::<72>(block), crc32fast::hash(facts));
+    let (frame, padding) = split(header, parts);
+    let (stored, computed) = (u32_at::<72>(block), crc32fast::hash(frame.facts));
     if stored != computed {
         return Err(Fault::FactsCrc { stored, computed });
     }
@@ -468,20 +466,40 @@ pub fn decode<'a>(
         return Err(Fault::Padding);
     }
     if depth == Depth::Whole {
-        let (stored, computed) = (u32_at::<76>(block), rest_crc(texts, bodies));
+        let (stored, computed) = (u32_at::<76>(block), rest_crc(frame.texts, frame.bodies));
         if stored != computed {
             return Err(Fault::RestCrc { stored, computed });
         }
     }
-    Ok((
+    Ok((frame, need))
+}
+
+/// The frame that fills `bytes`, which [`decode`] found good before: nothing is checked again.
+///
+/// # Panics
+/// When it was not.
+pub(crate) fn parts_of_good(bytes: &[u8]) -> FrameRef<'_> {
+    let (block, parts) = bytes
+        .split_first_chunk()
+        .expect("a good frame is longer than its header");
+    split(Header::decode(block), parts).0
+}
+
+/// Splits what stands behind a header, and returns the padding too.
+#[inline]
+fn split(header: Header, parts: &[u8]) -> (FrameRef<'_>, &[u8]) {
+    let (facts, parts) = parts.split_at(header.facts_len as usize);
+    let (texts, parts) = parts.split_at(header.texts_len as usize);
+    let (bodies, padding) = parts.split_at(header.bodies_len as usize);
+    (
         FrameRef {
             header,
             facts,
             texts,
             bodies,
         },
-        need,
-    ))
+        padding,
+    )
 }
 
 #[inline]

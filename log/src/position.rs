@@ -31,6 +31,42 @@ impl fmt::Display for Position {
     }
 }
 
+/// Positions from one on, up to a last one as far as that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Positions {
+    /// The first.
+    pub first: Position,
+    /// The last; unknown when nothing good follows.
+    pub last: Option<Position>,
+}
+
+impl Positions {
+    /// From `first` on, for as long as nothing says where it ends.
+    #[must_use]
+    pub fn from(first: Position) -> Positions {
+        Positions { first, last: None }
+    }
+
+    /// From `first` to `last`.
+    #[must_use]
+    pub fn to(first: Position, last: Position) -> Positions {
+        Positions {
+            first,
+            last: Some(last),
+        }
+    }
+}
+
+impl fmt::Display for Positions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.last {
+            Some(last) if last == self.first => write!(f, "position {last}"),
+            Some(last) => write!(f, "positions {} to {last}", self.first),
+            None => write!(f, "positions from {}", self.first),
+        }
+    }
+}
+
 /// The incarnation (life) of a store; starts at 1, raised by restore, copy and salvage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Incarnation(pub u64);

@@ -1,3 +1,5 @@
 //! The log's integration tests.
 
 mod frame;
+mod store;
+mod verify;

@@ -1,0 +1,89 @@
+//! A store's segment files as those see them who only look: names, sizes, bytes. No lock is taken and no byte changed,
+//! and nothing is expected of the directory, which may be a damaged copy.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::fault::Fault;
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::scan::{ReadAt, read_full};
+
+/// Where the segment files of a store are read from.
+pub trait Look {
+    /// The names in the segments directory, in any order; none when it is not there.
+    ///
+    /// # Errors
+    /// The system's answer.
+    fn names(&self) -> io::Result<Vec<String>>;
+
+    /// Opens one of them for reading.
+    ///
+    /// # Errors
+    /// The system's answer; also for what is not a regular file.
+    fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>>;
+}
+
+/// The segments of a store directory, read directly.
+#[derive(Clone, Debug)]
+pub struct PlainDirectory {
+    segments: PathBuf,
+}
+
+impl PlainDirectory {
+    /// The store at `directory`.
+    #[must_use]
+    pub fn new(directory: &Path) -> PlainDirectory {
+        PlainDirectory {
+            segments: directory.join("segments"),
+        }
+    }
+}
+
+impl Look for PlainDirectory {
+    fn names(&self) -> io::Result<Vec<String>> {
+        match std::fs::read_dir(&self.segments) {
+            Ok(entries) => entries
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                .collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(open_plain(&self.segments.join(name))?))
+    }
+}
+
+/// Opens a regular file for reading: links are not followed, and a pipe is refused instead of waited for.
+///
+/// # Errors
+/// The system's answer; `InvalidInput` for what is not a regular file.
+pub fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    Ok(file)
+}
+
+/// Reads a segment's header from the start of its file, and the file's size.
+///
+/// # Errors
+/// The system's answer; what is wrong with the bytes stands inside.
+pub fn read_header(file: &dyn ReadAt) -> io::Result<(u64, Result<SegmentHeader, Fault>)> {
+    let mut block = [0; SEGMENT_HEADER_BYTES];
+    let read = read_full(file, &mut block, 0)?;
+    Ok((file.size()?, SegmentHeader::decode(&block[..read])))
+}

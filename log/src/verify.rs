@@ -1,0 +1,317 @@
+//! Looks at all of a store and says what is there: reads only, takes no lock, works on damaged copies.
+
+mod report;
+
+pub use report::{Coverage, Finding, Kind, Outcome, Report, Skipped};
+
+use std::io;
+
+use crate::fault::Fault;
+use crate::format::{SegmentHeader, SegmentName};
+use crate::look::{Look, read_header};
+use crate::options::SEGMENTS_MAX;
+use crate::position::{Position, Positions, StoreId};
+use crate::recovery::{
+    Closed, ClosedRun, Found, Late, Lineage, Obstacle, SegmentFile, Writer, plan,
+};
+use crate::scan::{Checks, Cursor, ReadAt, Run, Source, Span, Step, Stop, Walk, Window, survey};
+
+/// What `verify` is told beside the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The store the segments should belong to, where it is known.
+    pub store: Option<StoreId>,
+    /// The highest durable position the control page states; read before `verify` is called.
+    pub slot: Position,
+    /// Whether somebody may be writing.
+    pub writer: Writer,
+    /// What is held against every frame.
+    pub checks: Checks,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            store: None,
+            slot: Position::ZERO,
+            writer: Writer::Gone,
+            checks: Checks::ALL,
+        }
+    }
+}
+
+/// Bytes in a segment that are no good frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BadSpan {
+    segment: SegmentName,
+    span: Span,
+    fault: Fault,
+    positions: Positions,
+}
+
+/// The most bad stretches kept for the report; the others are counted.
+const BAD_SPANS_MAX: usize = 10_000;
+/// How often a break is looked at again while somebody may be writing there.
+const SETTLE_TRIES_MAX: u32 = 8;
+
+/// Looks at the whole store. Never fails: what could not be looked at stands in the report.
+#[must_use]
+pub fn verify(look: &dyn Look, options: &Options) -> Report {
+    let mut survey = Survey::new(*options);
+    survey.all(look);
+    let verdict = plan(&survey.found);
+    report::compose(survey, &verdict)
+}
+
+/// Everything gathered on the way.
+struct Survey {
+    options: Options,
+    found: Found,
+    coverage: Coverage,
+    identity: Option<SegmentHeader>,
+    bad: Vec<BadSpan>,
+    bad_omitted: u64,
+}
+
+/// One segment, looked through.
+struct Looked {
+    run: Run,
+    bad: Vec<BadSpan>,
+    bad_omitted: u64,
+}
+
+type File = Window<Box<dyn ReadAt>>;
+
+impl Survey {
+    fn new(options: Options) -> Survey {
+        Survey {
+            options,
+            found: Found {
+                obstacles: Vec::new(),
+                structure: Vec::new(),
+                slot: options.slot,
+                closed: Vec::new(),
+                newest: None,
+                late: Vec::new(),
+                writer: options.writer,
+            },
+            coverage: Coverage::new(options.checks),
+            identity: None,
+            bad: Vec::new(),
+            bad_omitted: 0,
+        }
+    }
+
+    fn all(&mut self, look: &dyn Look) {
+        let lineage = Lineage::of(self.options.store, &self.headers(look));
+        self.identity = lineage.newest;
+        self.found
+            .obstacles
+            .extend(lineage.obstacles.iter().cloned());
+        self.found.structure.extend(&lineage.damage);
+        for closed in &lineage.closed {
+            let name = closed.header.name();
+            open(look, name)
+                .and_then(|mut file| self.closed(closed, &mut file))
+                .unwrap_or_else(|error| self.unreadable(name, &error));
+        }
+        if let Some(newest) = &lineage.newest {
+            open(look, newest.name())
+                .and_then(|mut file| self.newest(newest, &mut file))
+                .unwrap_or_else(|error| self.unreadable(newest.name(), &error));
+        }
+        for late in &lineage.late {
+            open(look, late.name())
+                .and_then(|mut file| self.late(late, &mut file))
+                .unwrap_or_else(|error| self.unreadable(late.name(), &error));
+        }
+    }
+
+    fn headers(&mut self, look: &dyn Look) -> Vec<SegmentFile> {
+        let mut names = match look.names() {
+            Ok(names) => names,
+            Err(error) => {
+                self.found.obstacles.push(Obstacle::io("segments", &error));
+                return Vec::new();
+            }
+        };
+        names.sort_unstable();
+        let mut files = Vec::new();
+        for text in names {
+            let Ok(name) = text.parse::<SegmentName>() else {
+                self.coverage.skip(&text, "not the name of a segment");
+                continue;
+            };
+            if files.len() == SEGMENTS_MAX {
+                self.unreadable(
+                    name,
+                    &io::Error::other(format!("more than {SEGMENTS_MAX} segments")),
+                );
+                break;
+            }
+            match look.open(&text).and_then(|file| read_header(&file)) {
+                Ok((bytes, header)) => files.push(SegmentFile {
+                    name,
+                    bytes,
+                    header,
+                }),
+                Err(error) => self.unreadable(name, &error),
+            }
+        }
+        files
+    }
+
+    fn unreadable(&mut self, name: SegmentName, error: &io::Error) {
+        self.found
+            .obstacles
+            .push(Obstacle::io(name.to_string(), error));
+        self.coverage
+            .skip(&name.to_string(), "it could not be read");
+    }
+
+    fn closed(&mut self, closed: &Closed, file: &mut File) -> io::Result<()> {
+        let cursor = Cursor::new(&closed.header, self.options.checks);
+        let looked = look_through(&closed.header, file, cursor, Some(closed.end_offset))?;
+        if file.len() > closed.end_offset {
+            let behind = Cursor::resume(
+                &closed.header,
+                self.options.checks,
+                closed.end,
+                closed.end_offset,
+            );
+            self.late_from(&closed.header, file, behind)?;
+        }
+        let run = self.take(looked, file.len().min(closed.end_offset));
+        // A cut file is reported by its size.
+        if closed.bytes >= closed.end_offset {
+            self.found.closed.push(ClosedRun {
+                stated: closed.end,
+                run,
+            });
+        }
+        Ok(())
+    }
+
+    /// The newest segment. While somebody may be writing, a break is looked at again: what stands before and behind it was
+    /// not read at one time.
+    fn newest(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
+        let mut looked =
+            look_through(header, file, Cursor::new(header, self.options.checks), None)?;
+        for _ in 0..SETTLE_TRIES_MAX {
+            if self.options.writer == Writer::Gone || !matches!(looked.run.stop, Stop::Bad(..)) {
+                break;
+            }
+            file.read_anew()?;
+            let before = looked.run;
+            let cursor = Cursor::resume(header, self.options.checks, before.end, before.end_offset);
+            looked = look_through(header, file, cursor, None)?;
+            looked.run.start = before.start;
+            looked.run.durable = looked.run.durable.max(before.durable);
+            if looked.run.end == before.end {
+                break;
+            }
+        }
+        let run = self.take(looked, file.len());
+        self.found.newest = Some(run);
+        Ok(())
+    }
+
+    fn late(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
+        let cursor = Cursor::new(header, self.options.checks);
+        let looked = look_through(header, file, cursor, None)?;
+        self.found.late.push(Late {
+            segment: header.name(),
+            offset: 0,
+            bytes: looked.run.dirty_end,
+            frames: frames_in(&looked.run),
+        });
+        Ok(())
+    }
+
+    fn late_from(
+        &mut self,
+        header: &SegmentHeader,
+        file: &mut File,
+        cursor: Cursor,
+    ) -> io::Result<()> {
+        let offset = cursor.offset();
+        let run = look_through(header, file, cursor, None)?.run;
+        if run.dirty_end > offset {
+            let bytes = run.dirty_end - offset;
+            self.found.late.push(Late {
+                segment: run.segment,
+                offset,
+                bytes,
+                frames: frames_in(&run),
+            });
+        }
+        Ok(())
+    }
+
+    /// Counts what was looked through.
+    fn take(&mut self, looked: Looked, bytes: u64) -> Run {
+        self.coverage.segments += 1;
+        self.coverage.bytes += bytes;
+        self.coverage.frames += frames_in(&looked.run);
+        let room = BAD_SPANS_MAX.saturating_sub(self.bad.len());
+        self.bad_omitted += looked.bad_omitted + looked.bad.len().saturating_sub(room) as u64;
+        self.bad.extend(looked.bad.into_iter().take(room));
+        looked.run
+    }
+}
+
+fn open(look: &dyn Look, name: SegmentName) -> io::Result<File> {
+    Window::new(look.open(&name.to_string())?)
+}
+
+fn frames_in(run: &Run) -> u64 {
+    run.end.position.0 - run.start.position.0 + run.after.map_or(0, |after| after.frames)
+}
+
+/// Walks through one segment up to its end and keeps what is bad.
+fn look_through(
+    header: &SegmentHeader,
+    file: &mut File,
+    cursor: Cursor,
+    stated_end: Option<u64>,
+) -> io::Result<Looked> {
+    let (mut bad, mut bad_omitted): (Vec<BadSpan>, u64) = (Vec::new(), 0);
+    let mut last = cursor.head().position;
+    let mut zeros = None;
+    let mut keep = |span, fault, positions| {
+        if bad.len() < BAD_SPANS_MAX {
+            bad.push(BadSpan {
+                segment: header.name(),
+                span,
+                fault,
+                positions,
+            });
+        } else {
+            bad_omitted += 1;
+        }
+    };
+    let mut walk = Walk::resume(file, cursor, stated_end);
+    let run = survey(header, &mut walk, &mut |span, step| {
+        // Zeros are bad where something stands behind them.
+        if let Some(zeros) = zeros.take() {
+            keep(zeros, Fault::Zeros, Positions::from(last.next()));
+        }
+        match step {
+            Step::Zeros => zeros = Some(span),
+            Step::Frame(frame, _) => last = frame.header.position,
+            Step::Bad(fault, None) => keep(span, *fault, Positions::from(last.next())),
+            Step::Bad(fault, Some(header)) => {
+                last = header.position;
+                keep(span, *fault, Positions::to(last, last));
+            }
+        }
+    })?;
+    if let (Some(zeros), Some(_)) = (zeros, stated_end) {
+        keep(zeros, Fault::Zeros, Positions::from(last.next()));
+    }
+    Ok(Looked {
+        run,
+        bad,
+        bad_omitted,
+    })
+}

@@ -1,0 +1,363 @@
+//! What `verify` answers: the verdict, what was covered, and each finding with what to do about it.
+
+use std::fmt;
+
+use super::{BadSpan, Survey};
+use crate::error::{Damage, Next};
+use crate::fault::Fault;
+use crate::format::{SegmentHeader, SegmentName};
+use crate::position::{Position, Positions};
+use crate::recovery::{End, Judgement, Late, Obstacle, Repair, Row, Verdict};
+use crate::scan::{After, Checks, Run, Stop};
+
+/// The verdict in one word.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// Every frame is what was written.
+    Clean,
+    /// Something was being written when the machine or the writer stopped; the next append repairs it.
+    TornTail,
+    /// Bytes are not what was written.
+    Damaged,
+    /// Something could not be looked at: nothing is said about the store.
+    Incomplete,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outcome::Clean => "clean",
+            Outcome::TornTail => "torn-tail",
+            Outcome::Damaged => "damaged",
+            Outcome::Incomplete => "incomplete",
+        })
+    }
+}
+
+/// Everything `verify` has to say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The verdict.
+    pub outcome: Outcome,
+    /// The row of the recovery table that decided it.
+    pub row: Row,
+    /// The header of the newest segment: which store this is.
+    pub identity: Option<SegmentHeader>,
+    /// Where the log ends, when it could be judged.
+    pub end: Option<End>,
+    /// What was looked at.
+    pub coverage: Coverage,
+    /// What was found, in the order of the segments.
+    pub findings: Vec<Finding>,
+    /// Bad stretches that were counted and not kept.
+    pub findings_omitted: u64,
+}
+
+/// What was looked at, and what was not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Coverage {
+    /// Segments of the log looked through.
+    pub segments: u64,
+    /// Their bytes, up to the stated end of closed ones.
+    pub bytes: u64,
+    /// The good frames in them.
+    pub frames: u64,
+    /// What was held against each frame.
+    pub checks: Checks,
+    /// What was not looked at, and why.
+    pub skipped: Vec<Skipped>,
+    /// Every frame from the first up to this position is good.
+    pub horizon: Position,
+}
+
+impl Coverage {
+    pub(super) fn new(checks: Checks) -> Coverage {
+        Coverage {
+            segments: 0,
+            bytes: 0,
+            frames: 0,
+            checks,
+            skipped: Vec::new(),
+            horizon: Position::ZERO,
+        }
+    }
+
+    pub(super) fn skip(&mut self, what: &str, why: &'static str) {
+        self.skipped.push(Skipped {
+            what: what.to_owned(),
+            why,
+        });
+    }
+}
+
+/// Something that was not looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Skipped {
+    /// The file's name.
+    pub what: String,
+    /// Why not.
+    pub why: &'static str,
+}
+
+/// What kind of thing was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Something that could not be looked at.
+    Obstacle(Obstacle),
+    /// Bytes that are not what was written.
+    Damage(Fault),
+    /// An append that did not become durable.
+    TornTail(Fault),
+    /// An append that is going on.
+    InFlight(Fault),
+    /// Bytes behind a closed segment's end, or a whole segment that no header names.
+    Late {
+        /// The good frames among them.
+        frames: u64,
+    },
+}
+
+impl Kind {
+    /// A short name for tables and machine output; never changes its meaning.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Kind::Obstacle(_) => "obstacle",
+            Kind::Damage(_) => "damage",
+            Kind::TornTail(_) => "torn-tail",
+            Kind::InFlight(_) => "in-flight",
+            Kind::Late { .. } => "late",
+        }
+    }
+}
+
+/// One thing that was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The segment it stands in; none for what concerns the whole store.
+    pub segment: Option<SegmentName>,
+    /// The offset in the segment's file.
+    pub offset: u64,
+    /// The positions concerned, as far as they are known.
+    pub positions: Option<Positions>,
+    /// What it is.
+    pub kind: Kind,
+    /// What it means, in a sentence.
+    pub meaning: String,
+    /// What to do next.
+    pub next: Next,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind.code())?;
+        if let Some(segment) = self.segment {
+            write!(f, " in {segment} at offset {}", self.offset)?;
+        }
+        if let Some(positions) = self.positions {
+            write!(f, " ({positions})")?;
+        }
+        write!(f, ": {}; {}", self.meaning, self.next)
+    }
+}
+
+/// Makes the report of what was gathered and how it was judged.
+pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
+    let mut findings: Vec<Finding> = survey.found.obstacles.iter().map(obstacle).collect();
+    let (outcome, end) = match &verdict.judgement {
+        Judgement::Obstructed(_) => {
+            findings.extend(survey.bad.iter().map(unjudged));
+            (Outcome::Incomplete, None)
+        }
+        Judgement::Damaged(damages) => {
+            findings.extend(damages.iter().map(damage));
+            findings.extend(
+                survey
+                    .bad
+                    .iter()
+                    .filter(|bad| !named(damages, bad))
+                    .map(|bad| {
+                        let torn = is_torn_tail_of(survey.found.newest.as_ref(), damages, bad);
+                        if torn {
+                            unjudged(bad)
+                        } else {
+                            further_damage(bad)
+                        }
+                    }),
+            );
+            (Outcome::Damaged, None)
+        }
+        Judgement::Torn(repair) => {
+            findings.push(torn_tail(repair));
+            (Outcome::TornTail, Some(repair.end))
+        }
+        Judgement::InFlight(end) => {
+            findings.extend(survey.bad.iter().take(1).map(in_flight));
+            (Outcome::Clean, Some(*end))
+        }
+        Judgement::Clean(end) => (Outcome::Clean, *end),
+    };
+    findings.extend(verdict.late.iter().map(late));
+    findings.sort_by_key(|finding| (finding.segment, finding.offset));
+    let mut coverage = survey.coverage;
+    coverage.horizon = horizon(
+        survey
+            .found
+            .closed
+            .iter()
+            .map(|closed| &closed.run)
+            .chain(&survey.found.newest),
+    );
+    Report {
+        outcome,
+        row: verdict.row,
+        identity: survey.identity,
+        end,
+        coverage,
+        findings,
+        findings_omitted: survey.bad_omitted,
+    }
+}
+
+/// Every frame from the first up to here is good.
+fn horizon<'a>(runs: impl Iterator<Item = &'a Run>) -> Position {
+    let mut horizon = Position::ZERO;
+    for run in runs {
+        if run.start.position != horizon {
+            break;
+        }
+        horizon = run.end.position;
+        if run.stop != Stop::End {
+            break;
+        }
+    }
+    horizon
+}
+
+fn named(damages: &[Damage], bad: &BadSpan) -> bool {
+    damages
+        .iter()
+        .any(|damage| damage.segment == bad.segment && damage.offset == bad.span.offset)
+}
+
+/// Whether a bad stretch is in the newest segment, and nothing there is damage: elsewhere something is.
+fn is_torn_tail_of(newest: Option<&Run>, damages: &[Damage], bad: &BadSpan) -> bool {
+    newest.is_some_and(|run| run.segment == bad.segment)
+        && damages.iter().all(|damage| damage.segment != bad.segment)
+}
+
+fn obstacle(obstacle: &Obstacle) -> Finding {
+    let segment = match obstacle {
+        Obstacle::Io { path, .. } => path.parse().ok(),
+        Obstacle::ForeignStore { segment, .. } | Obstacle::NewerFormat { segment, .. } => {
+            Some(*segment)
+        }
+    };
+    Finding {
+        segment,
+        offset: 0,
+        positions: None,
+        meaning: obstacle.to_string(),
+        next: obstacle.next(),
+        kind: Kind::Obstacle(obstacle.clone()),
+    }
+}
+
+fn damage(damage: &Damage) -> Finding {
+    Finding {
+        segment: Some(damage.segment),
+        offset: damage.offset,
+        positions: Some(damage.positions),
+        kind: Kind::Damage(damage.fault),
+        meaning: format!("{}; what stood here was part of the log", damage.fault),
+        next: damage.next,
+    }
+}
+
+fn further_damage(bad: &BadSpan) -> Finding {
+    at(
+        bad,
+        Kind::Damage(bad.fault),
+        format!("{}; {} bytes cannot be read", bad.fault, bad.span.bytes),
+        Next::Salvage,
+    )
+}
+
+fn unjudged(bad: &BadSpan) -> Finding {
+    let meaning = format!("{}; whether it was durable cannot be said", bad.fault);
+    at(bad, Kind::TornTail(bad.fault), meaning, Next::Salvage)
+}
+
+fn in_flight(bad: &BadSpan) -> Finding {
+    at(
+        bad,
+        Kind::InFlight(bad.fault),
+        "a frame is being written".to_owned(),
+        Next::LookAgain,
+    )
+}
+
+fn at(bad: &BadSpan, kind: Kind, meaning: String, next: Next) -> Finding {
+    Finding {
+        segment: Some(bad.segment),
+        offset: bad.span.offset,
+        positions: Some(bad.positions),
+        kind,
+        meaning,
+        next,
+    }
+}
+
+fn torn_tail(repair: &Repair) -> Finding {
+    let first = repair.end.head.position.next();
+    let bytes = repair.dirty_end - repair.end.offset;
+    let mut meaning = format!(
+        "{}; nothing says that its {bytes} bytes were durable",
+        repair.fault
+    );
+    let mut positions = Positions::from(first);
+    if let Some(After {
+        frames,
+        first: good,
+        last,
+        ..
+    }) = repair.after
+    {
+        positions = Positions::to(first, last);
+        meaning = format!(
+            "{}; {bytes} bytes with {frames} good frames from position {good}, which follow nothing; acknowledged \
+             events may be among them if the disk lost synced bytes",
+            repair.fault
+        );
+    }
+    Finding {
+        segment: Some(repair.end.segment),
+        offset: repair.end.offset,
+        positions: Some(positions),
+        kind: Kind::TornTail(repair.fault),
+        meaning,
+        next: Next::Append,
+    }
+}
+
+fn late(late: &Late) -> Finding {
+    let what = if late.offset == 0 {
+        "no header names this segment"
+    } else {
+        "behind the segment's stated end"
+    };
+    Finding {
+        segment: Some(late.segment),
+        offset: late.offset,
+        positions: None,
+        kind: Kind::Late {
+            frames: late.frames,
+        },
+        meaning: format!(
+            "{what}: {} bytes with {} good frames, written too late and never read",
+            late.bytes, late.frames
+        ),
+        next: Next::Nothing,
+    }
+}
