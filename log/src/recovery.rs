@@ -1,8 +1,10 @@
 //! What was found at open, and what follows from it: the table of `docs/recovery.md`. [`plan`] is pure; who holds the
 //! append lock carries it out.
 
+mod carry_out;
 mod lineage;
 
+pub use carry_out::{QUARANTINE_FOLDER, carry_out};
 pub use lineage::{Closed, Lineage, SegmentFile};
 
 use crate::error::{Damage, Error, Next};

@@ -1,5 +1,6 @@
 //! The log's integration tests.
 
 mod frame;
+mod recovery;
 mod store;
 mod verify;
