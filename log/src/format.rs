@@ -232,34 +232,8 @@ impl SegmentHeader {
                 need: SEGMENT_HEADER_BYTES as u64,
             });
         };
-        let mut fields = Fields { block, at: 0 };
-        let magic = fields.take::<8>();
-        if magic != SEGMENT_MAGIC {
-            return Err(Fault::SegmentMagic { found: magic });
-        }
-        // The CRC stands at the same place in every version, so that a flipped version field is damage and not
-        // "made by a newer program".
-        let stored = Fields {
-            block,
-            at: SEGMENT_CRC_OFFSET,
-        }
-        .u32();
-        let computed = crc32fast::hash(&block[..SEGMENT_CRC_OFFSET]);
-        if stored != computed {
-            return Err(Fault::SegmentCrc { stored, computed });
-        }
-        let format = fields.u32();
-        if format > FORMAT_VERSION {
-            return Err(Fault::NewerFormat {
-                found: format,
-                known: FORMAT_VERSION,
-            });
-        }
-        if format == 0 {
-            return Err(Fault::SegmentField {
-                field: "format version",
-            });
-        }
+        let format = judge_envelope(block)?;
+        let mut fields = Fields { block, at: 12 };
         let writer = WriterVersion(fields.u32());
         let rules = RulesVersion(fields.u32());
         let flags = fields.u32();
@@ -342,6 +316,33 @@ impl SegmentHeader {
                 }
             }
         }
+    }
+}
+
+/// What stands at the same places in every format version: magic, CRC and the version, which is returned. The CRC comes
+/// first, so that a flipped version field is damage and not "made by a newer program".
+fn judge_envelope(block: &[u8; SEGMENT_HEADER_BYTES]) -> Result<u32, Fault> {
+    let field = |at| Fields { block, at };
+    let magic = field(0).take();
+    if magic != SEGMENT_MAGIC {
+        return Err(Fault::SegmentMagic { found: magic });
+    }
+    let (stored, computed) = (
+        field(SEGMENT_CRC_OFFSET).u32(),
+        crc32fast::hash(&block[..SEGMENT_CRC_OFFSET]),
+    );
+    if stored != computed {
+        return Err(Fault::SegmentCrc { stored, computed });
+    }
+    match field(8).u32() {
+        0 => Err(Fault::SegmentField {
+            field: "format version",
+        }),
+        found if found > FORMAT_VERSION => Err(Fault::NewerFormat {
+            found,
+            known: FORMAT_VERSION,
+        }),
+        format => Ok(format),
     }
 }
 

@@ -69,6 +69,7 @@ struct Survey {
     found: Found,
     coverage: Coverage,
     identity: Option<SegmentHeader>,
+    unplaced: Vec<Run>,
     bad: Vec<BadSpan>,
     bad_omitted: u64,
 }
@@ -97,6 +98,7 @@ impl Survey {
             },
             coverage: Coverage::new(options.checks),
             identity: None,
+            unplaced: Vec::new(),
             bad: Vec::new(),
             bad_omitted: 0,
         }
@@ -119,6 +121,15 @@ impl Survey {
             open(look, newest.name())
                 .and_then(|mut file| self.newest(newest, &mut file))
                 .unwrap_or_else(|error| self.unreadable(newest.name(), &error));
+        }
+        for header in &lineage.unplaced {
+            self.coverage.skip(
+                &header.name().to_string(),
+                "its end: nothing good says where it is",
+            );
+            open(look, header.name())
+                .and_then(|mut file| self.unplaced(header, &mut file))
+                .unwrap_or_else(|error| self.unreadable(header.name(), &error));
         }
         for late in &lineage.late {
             open(look, late.name())
@@ -213,6 +224,15 @@ impl Survey {
         }
         let run = self.take(looked, file.len());
         self.found.newest = Some(run);
+        Ok(())
+    }
+
+    /// A segment whose end nothing states: its frames are counted, and a break in it may or may not be its end.
+    fn unplaced(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
+        let cursor = Cursor::new(header, self.options.checks);
+        let looked = look_through(header, file, cursor, None)?;
+        let run = self.take(looked, file.len());
+        self.unplaced.push(run);
         Ok(())
     }
 

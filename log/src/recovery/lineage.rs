@@ -42,6 +42,8 @@ pub struct Lineage {
     pub newest: Option<SegmentHeader>,
     /// Segments of older epochs that no header names: made by a writer that had lost its epoch.
     pub late: Vec<SegmentHeader>,
+    /// Segments with a good header that can be placed nowhere, since something else is missing or damaged.
+    pub unplaced: Vec<SegmentHeader>,
     /// What does not fit together.
     pub damage: Vec<Damage>,
     /// Segments that are not this store's, or not this program's.
@@ -147,21 +149,26 @@ impl Lineage {
 
     /// What nothing names: late when its epoch has ended, damage otherwise.
     fn sort_out_the_rest(&mut self, files: &BTreeMap<SegmentName, SegmentFile>) {
-        for (name, file) in files {
+        for name in files.keys() {
+            if let Some(newest) = self.newest
+                && name.epoch == newest.epoch
+            {
+                let fault = Fault::SegmentUnnamed {
+                    newest: newest.name(),
+                };
+                self.damage
+                    .push(damage(*name, 0, Positions::from(name.first), fault));
+            }
+        }
+        for file in files.values() {
             let Some(header) = self.good_header(file, None) else {
                 continue;
             };
-            match self.newest {
-                Some(newest) if name.epoch == newest.epoch => {
-                    let fault = Fault::SegmentUnnamed {
-                        newest: newest.name(),
-                    };
-                    self.damage
-                        .push(damage(*name, 0, Positions::from(name.first), fault));
-                }
-                // Behind a lost segment nothing can be called late: the lost one may have named it.
-                _ if !self.damage.is_empty() => {}
-                _ => self.late.push(header),
+            // Behind a lost segment nothing can be called late: the lost one may have named it.
+            if !self.damage.is_empty() {
+                self.unplaced.push(header);
+            } else {
+                self.late.push(header);
             }
         }
     }

@@ -178,8 +178,9 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
                     .iter()
                     .filter(|bad| !named(damages, bad))
                     .map(|bad| {
-                        let torn = is_torn_tail_of(survey.found.newest.as_ref(), damages, bad);
-                        if torn {
+                        let newest = survey.found.newest.as_ref();
+                        let open = newest.into_iter().chain(&survey.unplaced);
+                        if is_in_an_open_tail(open, damages, bad) {
                             unjudged(bad)
                         } else {
                             further_damage(bad)
@@ -201,14 +202,8 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
     findings.extend(verdict.late.iter().map(late));
     findings.sort_by_key(|finding| (finding.segment, finding.offset));
     let mut coverage = survey.coverage;
-    coverage.horizon = horizon(
-        survey
-            .found
-            .closed
-            .iter()
-            .map(|closed| &closed.run)
-            .chain(&survey.found.newest),
-    );
+    let closed = survey.found.closed.iter().map(|closed| &closed.run);
+    coverage.horizon = horizon(closed.chain(&survey.unplaced).chain(&survey.found.newest));
     Report {
         outcome,
         row: verdict.row,
@@ -222,17 +217,23 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
 
 /// Every frame from the first up to here is good.
 fn horizon<'a>(runs: impl Iterator<Item = &'a Run>) -> Position {
-    let mut horizon = Position::ZERO;
+    let mut runs: Vec<&Run> = runs.collect();
+    runs.sort_by_key(|run| run.start.position);
+    let mut before: Option<&Run> = None;
     for run in runs {
-        if run.start.position != horizon {
+        let joins = match before {
+            None => run.start.position == Position::ZERO,
+            Some(before) => run.start == before.end,
+        };
+        if !joins {
             break;
         }
-        horizon = run.end.position;
-        if run.stop != Stop::End {
+        before = Some(run);
+        if matches!(run.stop, Stop::Bad(..)) {
             break;
         }
     }
-    horizon
+    before.map_or(Position::ZERO, |run| run.end.position)
 }
 
 fn named(damages: &[Damage], bad: &BadSpan) -> bool {
@@ -241,9 +242,14 @@ fn named(damages: &[Damage], bad: &BadSpan) -> bool {
         .any(|damage| damage.segment == bad.segment && damage.offset == bad.span.offset)
 }
 
-/// Whether a bad stretch is in the newest segment, and nothing there is damage: elsewhere something is.
-fn is_torn_tail_of(newest: Option<&Run>, damages: &[Damage], bad: &BadSpan) -> bool {
-    newest.is_some_and(|run| run.segment == bad.segment)
+/// Whether a bad stretch is in a segment whose end nothing states, and nothing there is damage: elsewhere something is.
+fn is_in_an_open_tail<'a>(
+    open: impl Iterator<Item = &'a Run>,
+    damages: &[Damage],
+    bad: &BadSpan,
+) -> bool {
+    let mut open = open;
+    open.any(|run| run.segment == bad.segment)
         && damages.iter().all(|damage| damage.segment != bad.segment)
 }
 
@@ -326,7 +332,7 @@ fn torn_tail(repair: &Repair) -> Finding {
     {
         positions = Positions::to(first, last);
         meaning = format!(
-            "{}; {bytes} bytes with {frames} good frames from position {good}, which follow nothing; acknowledged \
+            "{}; {bytes} bytes, among them good frames ({frames}, from position {good}), which follow nothing; acknowledged \
              events may be among them if the disk lost synced bytes",
             repair.fault
         );
@@ -355,7 +361,7 @@ fn late(late: &Late) -> Finding {
             frames: late.frames,
         },
         meaning: format!(
-            "{what}: {} bytes with {} good frames, written too late and never read",
+            "{what}: {} bytes, good frames among them: {}; written too late and never read",
             late.bytes, late.frames
         ),
         next: Next::Nothing,

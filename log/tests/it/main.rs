@@ -1,6 +1,10 @@
 //! The log's integration tests.
 
+mod damage;
 mod frame;
+mod golden;
+mod inspect;
+mod listing;
 mod recovery;
 mod store;
 mod verify;
