@@ -42,6 +42,8 @@ pub enum Next {
     TakeOut,
     /// Use the newer program.
     NewerProgram,
+    /// Look for the copy that was acknowledged.
+    OtherCopy,
     /// Make the file readable, or repair the disk, then look again.
     MakeReadable,
 }
@@ -58,6 +60,9 @@ impl std::fmt::Display for Next {
             }
             Next::TakeOut => "take the file out of the store",
             Next::NewerProgram => "use the newer program",
+            Next::OtherCopy => {
+                "look for the copy of the store that has it, before anything is appended to this one"
+            }
             Next::MakeReadable => "make the file readable to this user, or look after the disk, then look again",
         })
     }

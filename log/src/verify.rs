@@ -1,23 +1,27 @@
 //! Looks at all of a store and says what is there: reads only, takes no lock, works on damaged copies.
 
+mod receipts;
 mod report;
 
+pub use receipts::ReceiptState;
 pub use report::{Coverage, Finding, Kind, Outcome, Report, Skipped};
 
 use std::io;
+
+use receipts::Witness;
 
 use crate::fault::Fault;
 use crate::format::{SegmentHeader, SegmentName};
 use crate::look::{Look, read_header};
 use crate::options::SEGMENTS_MAX;
-use crate::position::{Position, Positions, StoreId};
+use crate::position::{Head, Position, Positions, Receipt, StoreId};
 use crate::recovery::{
     Closed, ClosedRun, Found, Late, Lineage, Obstacle, SegmentFile, Writer, plan,
 };
 use crate::scan::{Checks, Cursor, ReadAt, Run, Source, Span, Step, Stop, Walk, Window, survey};
 
 /// What `verify` is told beside the bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The store the segments should belong to, where it is known.
     pub store: Option<StoreId>,
@@ -27,6 +31,8 @@ pub struct Options {
     pub writer: Writer,
     /// What is held against every frame.
     pub checks: Checks,
+    /// Receipts that were held outside of the store.
+    pub receipts: Vec<Receipt>,
 }
 
 impl Default for Options {
@@ -36,6 +42,7 @@ impl Default for Options {
             slot: Position::ZERO,
             writer: Writer::Gone,
             checks: Checks::ALL,
+            receipts: Vec::new(),
         }
     }
 }
@@ -57,7 +64,7 @@ const SETTLE_TRIES_MAX: u32 = 8;
 /// Looks at the whole store. Never fails: what could not be looked at stands in the report.
 #[must_use]
 pub fn verify(look: &dyn Look, options: &Options) -> Report {
-    let mut survey = Survey::new(*options);
+    let mut survey = Survey::new(options.clone());
     survey.all(look);
     let verdict = plan(&survey.found);
     report::compose(survey, &verdict)
@@ -70,6 +77,7 @@ struct Survey {
     coverage: Coverage,
     identity: Option<SegmentHeader>,
     unplaced: Vec<Run>,
+    witness: Witness,
     bad: Vec<BadSpan>,
     bad_omitted: u64,
 }
@@ -86,7 +94,6 @@ type File = Window<Box<dyn ReadAt>>;
 impl Survey {
     fn new(options: Options) -> Survey {
         Survey {
-            options,
             found: Found {
                 obstacles: Vec::new(),
                 structure: Vec::new(),
@@ -99,8 +106,10 @@ impl Survey {
             coverage: Coverage::new(options.checks),
             identity: None,
             unplaced: Vec::new(),
+            witness: Witness::of(&options.receipts),
             bad: Vec::new(),
             bad_omitted: 0,
+            options,
         }
     }
 
@@ -182,7 +191,8 @@ impl Survey {
 
     fn closed(&mut self, closed: &Closed, file: &mut File) -> io::Result<()> {
         let cursor = Cursor::new(&closed.header, self.options.checks);
-        let looked = look_through(&closed.header, file, cursor, Some(closed.end_offset))?;
+        let see = &mut |head| self.witness.see(head);
+        let looked = look_through(&closed.header, file, cursor, Some(closed.end_offset), see)?;
         if file.len() > closed.end_offset {
             let behind = Cursor::resume(
                 &closed.header,
@@ -206,8 +216,9 @@ impl Survey {
     /// The newest segment. While somebody may be writing, a break is looked at again: what stands before and behind it was
     /// not read at one time.
     fn newest(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
-        let mut looked =
-            look_through(header, file, Cursor::new(header, self.options.checks), None)?;
+        let see = &mut |head| self.witness.see(head);
+        let cursor = Cursor::new(header, self.options.checks);
+        let mut looked = look_through(header, file, cursor, None, see)?;
         for _ in 0..SETTLE_TRIES_MAX {
             if self.options.writer == Writer::Gone || !matches!(looked.run.stop, Stop::Bad(..)) {
                 break;
@@ -215,7 +226,7 @@ impl Survey {
             file.read_anew()?;
             let before = looked.run;
             let cursor = Cursor::resume(header, self.options.checks, before.end, before.end_offset);
-            looked = look_through(header, file, cursor, None)?;
+            looked = look_through(header, file, cursor, None, see)?;
             looked.run.start = before.start;
             looked.run.durable = looked.run.durable.max(before.durable);
             if looked.run.end == before.end {
@@ -230,7 +241,7 @@ impl Survey {
     /// A segment whose end nothing states: its frames are counted, and a break in it may or may not be its end.
     fn unplaced(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
         let cursor = Cursor::new(header, self.options.checks);
-        let looked = look_through(header, file, cursor, None)?;
+        let looked = look_through(header, file, cursor, None, &mut |_| {})?;
         let run = self.take(looked, file.len());
         self.unplaced.push(run);
         Ok(())
@@ -238,7 +249,7 @@ impl Survey {
 
     fn late(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
         let cursor = Cursor::new(header, self.options.checks);
-        let looked = look_through(header, file, cursor, None)?;
+        let looked = look_through(header, file, cursor, None, &mut |_| {})?;
         self.found.late.push(Late {
             segment: header.name(),
             offset: 0,
@@ -255,7 +266,7 @@ impl Survey {
         cursor: Cursor,
     ) -> io::Result<()> {
         let offset = cursor.offset();
-        let run = look_through(header, file, cursor, None)?.run;
+        let run = look_through(header, file, cursor, None, &mut |_| {})?.run;
         if run.dirty_end > offset {
             let bytes = run.dirty_end - offset;
             self.found.late.push(Late {
@@ -288,12 +299,13 @@ fn frames_in(run: &Run) -> u64 {
     run.end.position.0 - run.start.position.0 + run.after.map_or(0, |after| after.frames)
 }
 
-/// Walks through one segment up to its end and keeps what is bad.
+/// Walks through one segment up to its end, shows each good frame to `see`, and keeps what is bad.
 fn look_through(
     header: &SegmentHeader,
     file: &mut File,
     cursor: Cursor,
     stated_end: Option<u64>,
+    see: &mut dyn FnMut(Head),
 ) -> io::Result<Looked> {
     let (mut bad, mut bad_omitted): (Vec<BadSpan>, u64) = (Vec::new(), 0);
     let mut last = cursor.head().position;
@@ -318,7 +330,10 @@ fn look_through(
         }
         match step {
             Step::Zeros => zeros = Some(span),
-            Step::Frame(frame, _) => last = frame.header.position,
+            Step::Frame(frame, _) => {
+                last = frame.header.position;
+                see(frame.header.head());
+            }
             Step::Bad(fault, None) => keep(span, *fault, Positions::from(last.next())),
             Step::Bad(fault, Some(header)) => {
                 last = header.position;

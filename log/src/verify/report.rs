@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::{BadSpan, Survey};
+use super::{BadSpan, ReceiptState, Survey};
 use crate::error::{Damage, Next};
 use crate::fault::Fault;
 use crate::format::{SegmentHeader, SegmentName};
-use crate::position::{Position, Positions};
+use crate::position::{Position, Positions, Receipt};
 use crate::recovery::{End, Judgement, Late, Obstacle, Repair, Row, Verdict};
 use crate::scan::{After, Checks, Run, Stop};
 
@@ -47,6 +47,8 @@ pub struct Report {
     pub end: Option<End>,
     /// What was looked at.
     pub coverage: Coverage,
+    /// What became of each receipt that was shown.
+    pub receipts: Vec<(Receipt, ReceiptState)>,
     /// What was found, in the order of the segments.
     pub findings: Vec<Finding>,
     /// Bad stretches that were counted and not kept.
@@ -116,6 +118,8 @@ pub enum Kind {
         /// The good frames among them.
         frames: u64,
     },
+    /// A receipt that the store does not honour.
+    Receipt(ReceiptState),
 }
 
 impl Kind {
@@ -128,6 +132,7 @@ impl Kind {
             Kind::TornTail(_) => "torn-tail",
             Kind::InFlight(_) => "in-flight",
             Kind::Late { .. } => "late",
+            Kind::Receipt(_) => "receipt",
         }
     }
 }
@@ -200,6 +205,22 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
         Judgement::Clean(end) => (Outcome::Clean, *end),
     };
     findings.extend(verdict.late.iter().map(late));
+    let store = survey.identity.map(|header| header.store);
+    let head = end.map(|end| end.head.position);
+    let judge = |receipt: &Receipt| (*receipt, survey.witness.judge(receipt, store, head));
+    let receipts: Vec<_> = survey.options.receipts.iter().map(judge).collect();
+    findings.extend(receipts.iter().filter_map(broken_receipt));
+    let outcome = match outcome {
+        // A store that is whole in itself, and not the one that was acknowledged.
+        Outcome::Clean | Outcome::TornTail
+            if receipts
+                .iter()
+                .any(|(_, state)| *state != ReceiptState::Kept) =>
+        {
+            Outcome::Damaged
+        }
+        judged => judged,
+    };
     findings.sort_by_key(|finding| (finding.segment, finding.offset));
     let mut coverage = survey.coverage;
     let closed = survey.found.closed.iter().map(|closed| &closed.run);
@@ -210,6 +231,7 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
         identity: survey.identity,
         end,
         coverage,
+        receipts,
         findings,
         findings_omitted: survey.bad_omitted,
     }
@@ -366,4 +388,34 @@ fn late(late: &Late) -> Finding {
         ),
         next: Next::Nothing,
     }
+}
+
+fn broken_receipt((receipt, state): &(Receipt, ReceiptState)) -> Option<Finding> {
+    let meaning = match state {
+        ReceiptState::Kept => return None,
+        ReceiptState::Differs { found } => {
+            format!(
+                "chain {found} stands there, {} was acknowledged",
+                receipt.chain
+            )
+        }
+        ReceiptState::Ahead { head } => {
+            format!("the log ends at position {head}, what was acknowledged behind it is not there")
+        }
+        ReceiptState::Unreadable => "no good frame stands there".to_owned(),
+        ReceiptState::OtherStore { found } => {
+            format!(
+                "it was given by store {}, this is store {found}",
+                receipt.store
+            )
+        }
+    };
+    Some(Finding {
+        segment: None,
+        offset: 0,
+        positions: Some(Positions::to(receipt.position, receipt.position)),
+        kind: Kind::Receipt(*state),
+        meaning,
+        next: Next::OtherCopy,
+    })
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tenure_log::format::SEGMENT_HEADER_BYTES;
 use tenure_log::inspect::{Entry, inspect_all};
-use tenure_log::scan::{Checks, Step, Walk, Window};
+use tenure_log::scan::{Checks, ReadAt, Step, Walk, Window};
 
 use crate::listing::line;
 use crate::store::{Builder, Bytes};
@@ -148,4 +148,38 @@ fn every_file_is_shown_even_one_that_is_no_segment() {
         "{text}"
     );
     assert!(text.contains("segment 00000000000000000009-9.seg 5000\nheader segment-magic\nbad 4096 904 segment-magic\n"));
+}
+
+/// A file that is shorter than its size says, cut while it is read: what is not there is not there, and nothing of that
+/// size is allocated.
+#[test]
+fn a_file_that_lies_about_its_size_is_walked_to_its_real_end() {
+    struct Lying(Bytes);
+    impl ReadAt for Lying {
+        fn read_at(&self, into: &mut [u8], offset: u64) -> std::io::Result<usize> {
+            assert!(
+                into.len() <= 1 << 20,
+                "a chunk at most, no frame here is longer"
+            );
+            self.0.read_at(into, offset)
+        }
+        fn size(&self) -> std::io::Result<u64> {
+            Ok(1 << 60)
+        }
+    }
+    let mut builder = Builder::born();
+    builder.append_many(3);
+    for extra in [&[][..], &[0; 40], &[7; 40], &[7; 3]] {
+        let mut file = builder.newest().clone();
+        file.extend_from_slice(extra);
+        let window = Window::new(Lying(Bytes(file))).expect("it has a size");
+        let mut walk = Walk::new(window, &builder.header, Checks::ALL, None);
+        let (mut frames, mut steps) = (0, 0);
+        while let Some((_, step)) = walk.next().expect("it is read") {
+            frames += usize::from(matches!(step, Step::Frame(..)));
+            steps += 1;
+        }
+        assert_eq!(frames, 3);
+        assert!(steps <= 5, "{steps}");
+    }
 }

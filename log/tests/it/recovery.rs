@@ -279,7 +279,7 @@ fn every_case(each: &mut dyn FnMut(Case)) {
     }
 }
 
-/// Every combination that the table tells apart, some hundred thousand, each row among them.
+/// F12, LOG-2: every combination that the table tells apart, some hundred thousand, each row among them.
 #[test]
 fn the_table_in_code_is_the_table_on_the_page() {
     let mut counts = [0u32; 10];
