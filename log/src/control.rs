@@ -8,6 +8,7 @@
 //! A page is never repaired in place. It is replaced by a new file, and a holder that finds its own
 //! page without a name knows that what it published there reached nobody.
 
+pub mod anchor;
 pub mod counters;
 pub mod place;
 
@@ -20,16 +21,18 @@ use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use crate::format::SegmentName;
 use crate::options::EPOCH_MAX;
 use crate::position::{Epoch, Position, StoreId};
 use crate::storage::{Access, BootId, SharedMemory, Storage, StoredFile};
+use anchor::Anchor;
 use place::{DurableMark, HeadPlace};
 
 /// The name of the page in a store's directory.
 pub const CONTROL_NAME: &str = "control";
 
-/// The bytes of the page: one page of words, and the counters.
-pub const CONTROL_BYTES: usize = 3 * 4096;
+/// The bytes of the page: one page of words, two of counters, four of anchors.
+pub const CONTROL_BYTES: usize = 7 * 4096;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tenurCT1");
 
@@ -41,6 +44,7 @@ mod at {
     pub const STORE: usize = 3;
     pub const WORD: usize = 8;
     pub const ACQUISITIONS: usize = 16;
+    pub const HOLDER: usize = 17;
     pub const DURABLE: usize = 24;
     pub const TARGET: usize = 25;
     pub const POISON: usize = 26;
@@ -51,6 +55,8 @@ mod at {
     pub const SIGNALS: usize = 512;
     /// Byte 4096.
     pub const COUNTERS: usize = 512;
+    /// Byte 3 * 4096.
+    pub const ANCHORS: usize = 1536;
 }
 
 /// Bits of the word: epoch above, head in the middle, in-doubt below.
@@ -64,6 +70,7 @@ pub const WORD_POSITION_MAX: u64 = (1 << HEAD_BITS) - 1;
 pub const WORD_EPOCH_MAX: u64 = (1 << (63 - HEAD_BITS)) - 1;
 
 const _: () = assert!(WORD_EPOCH_MAX <= EPOCH_MAX);
+const _: () = assert!((at::ANCHORS + anchor::ANCHORS_WORDS) * 8 <= CONTROL_BYTES);
 
 /// The word: what the newest epoch has published. Changed only by compare-and-swap from the value
 /// read under the append lock, so that a holder whose epoch was raised publishes nothing.
@@ -201,6 +208,16 @@ impl Page {
         self.load(at::ACQUISITIONS)
     }
 
+    /// Who took the append lock last, for messages.
+    #[must_use]
+    pub fn describe_holder(&self) -> String {
+        format!(
+            "process {}, which took the append lock of epoch {}",
+            self.load(at::HOLDER),
+            self.word().epoch
+        )
+    }
+
     /// The number of the sync lock that is in use.
     #[must_use]
     pub fn sync_turn(&self) -> u64 {
@@ -219,7 +236,13 @@ impl Page {
         place::mark(&*self.memory, at::MARKS)
     }
 
-    /// What has to be handed to [`Page::wait`] later: nothing signalled in between is missed.
+    /// The anchor in `segment` nearest before the frame behind `position`.
+    #[must_use]
+    pub fn anchor(&self, segment: SegmentName, position: Position) -> Option<Anchor> {
+        anchor::nearest(&*self.memory, at::ANCHORS, segment, position)
+    }
+
+    /// What has to be handed to [`Control::wait`] later: nothing signalled in between is missed.
     #[must_use]
     pub fn seen(&self, signal: Signal) -> u32 {
         self.half(signal, 0).load(SeqCst)
@@ -286,9 +309,11 @@ impl Control {
             .is_ok()
     }
 
-    /// Counts one acquisition of the append lock.
+    /// Counts one acquisition of the append lock, by this process.
     pub fn count_acquisition(&self) {
         self.page.storage.step();
+        let us = u64::from(self.page.storage.process().0);
+        self.page.memory.word(at::HOLDER).store(us, SeqCst);
         self.page.memory.word(at::ACQUISITIONS).fetch_add(1, SeqCst);
     }
 
@@ -317,6 +342,12 @@ impl Control {
     pub fn put_place(&self, place: &HeadPlace) {
         self.page.storage.step();
         place::put(&*self.page.memory, at::PLACES, place, self.page.word().head);
+    }
+
+    /// Writes down where frames begin, so that readers need not look from the segment's start. Only
+    /// under the append lock.
+    pub fn put_anchor(&self, anchor: &Anchor) {
+        anchor::put(&*self.page.memory, at::ANCHORS, anchor);
     }
 
     /// Writes down a position known durable across boots.

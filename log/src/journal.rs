@@ -5,6 +5,7 @@
 //! the same frame parts and pass one conformance suite.
 
 pub mod memory;
+pub mod segment;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -235,28 +236,20 @@ pub trait Blobs: Send + Sync {
     fn remove(&self, name: &str) -> Result<(), Error>;
 }
 
-/// The salt and incarnation of the life after `incarnation`.
-fn next_life(incarnation: Incarnation) -> Result<(Salt, Incarnation), Error> {
-    let mut random = [0; 20];
-    getrandom::fill(&mut random).map_err(|refused| {
-        Error::from_io(
-            "draw random numbers for",
-            "a new life",
-            io::Error::other(refused.to_string()),
-        )
-    })?;
+/// The salt and incarnation of the life after `incarnation`, from twenty random bytes.
+pub(crate) fn next_life(incarnation: Incarnation, random: [u8; 20]) -> (Salt, Incarnation) {
     let (salt, step) = random
         .split_first_chunk::<16>()
         .expect("twenty bytes hold sixteen");
     let step = u32::from_le_bytes(*step.first_chunk().expect("four bytes are left")) >> 1;
-    Ok((
+    (
         Salt(*salt),
         Incarnation(incarnation.0 + 1 + u64::from(step)),
-    ))
+    )
 }
 
 /// What a draft that does not fit into a frame is refused with.
-fn refused(fault: Fault) -> Error {
+pub(crate) fn refused(fault: Fault) -> Error {
     match fault {
         Fault::TooLong { part, len, max } => Error::LimitExceeded {
             what: match part {
@@ -279,7 +272,7 @@ fn refused(fault: Fault) -> Error {
 
 /// Blob names are plain file names, so that none leaves its directory: ASCII letters, digits, `.`, `-`
 /// and `_`, not beginning with a dot.
-fn plain_name(name: &str) -> Result<&str, Error> {
+pub(crate) fn plain_name(name: &str) -> Result<&str, Error> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if !name.is_empty() && name.len() <= 100 && !name.starts_with('.') && name.bytes().all(plain) {
         return Ok(name);

@@ -3,6 +3,8 @@
 //! The log knows bytes, positions and epochs; what stands in a frame is its caller's business. The byte layout is
 //! `docs/format.md`, what is found at open and what is done then is `docs/recovery.md`.
 
+#[cfg(feature = "testkit")]
+pub mod conformance;
 pub mod control;
 pub mod error;
 pub mod fault;
@@ -10,11 +12,14 @@ pub mod format;
 pub mod frame;
 pub mod inspect;
 pub mod journal;
+pub mod lock;
 pub mod look;
 pub mod options;
 pub mod position;
 pub mod reader;
 pub mod recovery;
 pub mod scan;
+pub mod segment;
 pub mod storage;
 pub mod verify;
+pub mod writer;

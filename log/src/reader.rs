@@ -1,12 +1,26 @@
-//! Reading.
+//! Reading frames across segments: closed ones through a mapping, the one in use by copies, so that
+//! bytes never change between their checksum and their use.
 
+pub mod open;
+
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
 use memmap2::{Mmap, MmapOptions};
 
-use crate::storage::SealedBytes;
+use crate::control::Page;
+use crate::error::{Damage, Error, Next};
+use crate::fault::Fault;
+use crate::format::SegmentName;
+use crate::frame::{Depth, FRAME_HEADER_BYTES, FrameRef, decode_header};
+use crate::journal::Frames;
+use crate::position::{Head, Position, Positions};
+use crate::scan::{Checks, Cursor, ReadAt, Source, Window};
+use crate::segment::line::Link;
+use crate::segment::{Segment, file_name};
+use crate::storage::{self, Directory, SealedBytes, StoredFile};
 
 #[derive(Debug)]
 struct Sealed {
@@ -30,4 +44,343 @@ pub(crate) fn map_sealed(file: &File, bytes: u64) -> io::Result<Arc<dyn SealedBy
     // that is read from it is held against its checksums first.
     let map = unsafe { MmapOptions::new().len(len).map(file)? };
     Ok(Arc::new(Sealed { map }))
+}
+
+/// A file up to an offset, as if it ended there.
+#[derive(Debug)]
+struct Until {
+    file: Arc<dyn StoredFile>,
+    end: u64,
+}
+
+impl ReadAt for Until {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let want = into.len().min(left);
+        self.file.read_at(&mut into[..want], offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.end)
+    }
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Copied(Window<Until>),
+    Mapped(Arc<dyn SealedBytes>),
+}
+
+impl Source for Bytes {
+    fn len(&self) -> u64 {
+        match self {
+            Bytes::Copied(window) => window.len(),
+            Bytes::Mapped(sealed) => sealed.bytes().len() as u64,
+        }
+    }
+
+    fn at(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+        match self {
+            Bytes::Copied(window) => window.at(offset, want),
+            Bytes::Mapped(sealed) => {
+                let bytes = sealed.bytes();
+                Ok(&bytes[bytes
+                    .len()
+                    .min(usize::try_from(offset).unwrap_or(usize::MAX))..])
+            }
+        }
+    }
+}
+
+/// A point between two frames: the frame before it, and the offset behind that one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Point {
+    pub(crate) segment: SegmentName,
+    pub(crate) head: Head,
+    pub(crate) offset: u64,
+}
+
+/// Frames of consecutive segments.
+#[derive(Debug)]
+pub(crate) struct Walker<'d> {
+    dir: &'d dyn Directory,
+    line: VecDeque<Link>,
+    /// The last frame of the walk.
+    until: Point,
+    whole: bool,
+    chained: bool,
+    /// Frames up to here are passed over; the chain there has to be this, where it is known.
+    skip: (Position, Option<Head>),
+    open: Option<Open>,
+    failed: bool,
+    /// The newest frame handed out or passed over.
+    at: Option<Point>,
+}
+
+#[derive(Debug)]
+struct Open {
+    segment: Arc<Segment>,
+    cursor: Cursor,
+    bytes: Bytes,
+    end: u64,
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum From {
+    /// Behind this position.
+    Position(Position),
+    /// Behind this head, which has to be in the log.
+    Head(Head),
+    /// At this point, which was read before.
+    Point(Point),
+}
+
+impl<'d> Walker<'d> {
+    /// The frames of `line` behind `from`, up to `until`. `page` may know where to begin.
+    pub(crate) fn new(
+        dir: &'d dyn Directory,
+        line: Vec<Link>,
+        from: From,
+        until: Point,
+        depth: Depth,
+        page: Option<&Page>,
+    ) -> Result<Walker<'d>, Error> {
+        let (after, known) = match from {
+            From::Position(position) => (position, None),
+            From::Head(head) | From::Point(Point { head, .. }) => (head.position, Some(head)),
+        };
+        let mut walker = Walker {
+            dir,
+            line: line.into(),
+            until,
+            whole: depth == Depth::Whole,
+            chained: known.is_some(),
+            skip: (after, known),
+            open: None,
+            failed: false,
+            at: None,
+        };
+        let Some(first) = walker.line.front().cloned() else {
+            return Ok(walker);
+        };
+        let start = first.segment.header().start();
+        if start.position == after && known.is_some_and(|known| known != start) {
+            return Err(Error::Diverged {
+                known: known.unwrap_or(start),
+                head: until.head,
+            });
+        }
+        let resumed = match from {
+            From::Point(point) if point.segment == first.segment.name() => {
+                Some((point.head, point.offset))
+            }
+            _ => page
+                .and_then(|page| page.anchor(first.segment.name(), after.before()))
+                .map(|anchor| (anchor.head, anchor.offset)),
+        };
+        walker.open_next(resumed)?;
+        Ok(walker)
+    }
+
+    /// The newest frame handed out or passed over; none before the first.
+    pub(crate) fn at(&self) -> Option<Point> {
+        self.at
+    }
+
+    fn failed(&self, op: &'static str, segment: &Segment, error: io::Error) -> Error {
+        storage::failed(op, self.dir.path_of(&file_name(segment.name())), error)
+    }
+
+    fn open_next(&mut self, resumed: Option<(Head, u64)>) -> Result<bool, Error> {
+        let Some(Link { segment, closed }) = self.line.pop_front() else {
+            return Ok(false);
+        };
+        let end = closed.map_or(self.until.offset, |closed| closed.end_offset);
+        // What is read far behind the head was written long ago: there the checksums are enough.
+        let checks = Checks {
+            chain: self.chained || closed.is_none(),
+            whole: self.whole,
+        };
+        let cursor = match resumed {
+            Some((head, offset)) => Cursor::resume(segment.header(), checks, head, offset),
+            None => Cursor::new(segment.header(), checks),
+        };
+        let bytes = match closed {
+            Some(_) => match segment.file().map_sealed(end) {
+                Ok(sealed) => Bytes::Mapped(sealed),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    let bytes = segment
+                        .file()
+                        .size()
+                        .map_err(|error| self.failed("look at", &segment, error))?;
+                    let fault = Fault::SegmentCut { bytes, stated: end };
+                    return Err(damage(&segment, bytes, segment.header().first, fault));
+                }
+                Err(error) => return Err(self.failed("map", &segment, error)),
+            },
+            None => {
+                let until = Until {
+                    file: segment.file().clone(),
+                    end,
+                };
+                Bytes::Copied(
+                    Window::new(until).map_err(|error| self.failed("read", &segment, error))?,
+                )
+            }
+        };
+        self.open = Some(Open {
+            segment,
+            cursor,
+            bytes,
+            end,
+        });
+        Ok(true)
+    }
+
+    /// Moves to the next frame that is to be handed out; says whether there is one, and how long it is.
+    fn advance(&mut self) -> Result<Option<usize>, Error> {
+        loop {
+            let Some(open) = &mut self.open else {
+                return Ok(None);
+            };
+            if open.cursor.head().position >= self.until.head.position {
+                return self.finish().map(|()| None);
+            }
+            if open.cursor.offset() >= open.end {
+                if !self.open_next(None)? {
+                    return self.finish().map(|()| None);
+                }
+                continue;
+            }
+            let offset = open.cursor.offset();
+            match open.look() {
+                Ok(bytes) => {
+                    let position = open.cursor.head().position.next();
+                    if position > self.skip.0 {
+                        return Ok(Some(bytes));
+                    }
+                    let name = open.segment.name();
+                    let head = open.take(bytes)?.header.head();
+                    self.at = Some(Point {
+                        segment: name,
+                        head,
+                        offset: offset + bytes as u64,
+                    });
+                    if let (at, Some(known)) = self.skip
+                        && head.position == at
+                        && head != known
+                    {
+                        return Err(Error::Diverged {
+                            known,
+                            head: self.until.head,
+                        });
+                    }
+                }
+                Err(Ok(fault)) => {
+                    let bad = open.cursor.head().position.next();
+                    return Err(damage(&open.segment, offset, bad, fault));
+                }
+                Err(Err(error)) => {
+                    let segment = open.segment.clone();
+                    return Err(self.failed("read", &segment, error));
+                }
+            }
+        }
+    }
+
+    /// At the end of the line: is this the frame that was published?
+    fn finish(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
+        self.line.clear();
+        let head = open.cursor.head();
+        if head.position < self.until.head.position {
+            let fault = Fault::SegmentEnd {
+                found: head,
+                stated: self.until.head,
+            };
+            return Err(damage(
+                &open.segment,
+                open.cursor.offset(),
+                head.position.next(),
+                fault,
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Open {
+    /// How long the next frame is.
+    fn look(&mut self) -> Result<usize, Result<Fault, io::Error>> {
+        let offset = self.cursor.offset();
+        let place = self.segment.place().at(offset);
+        let bytes = self.bytes.at(offset, FRAME_HEADER_BYTES).map_err(Err)?;
+        Ok(decode_header(&place, bytes).map_err(Ok)?.frame_bytes())
+    }
+
+    /// Takes the next frame, which has `bytes` bytes.
+    fn take(&mut self, bytes: usize) -> Result<FrameRef<'_>, Error> {
+        let offset = self.cursor.offset();
+        let bad = self.cursor.head().position.next();
+        let held = match self.bytes.at(offset, bytes) {
+            Ok(held) => held,
+            Err(error) => {
+                return Err(storage::failed(
+                    "read",
+                    file_name(self.segment.name()),
+                    error,
+                ));
+            }
+        };
+        self.cursor
+            .step(held)
+            .map_err(|fault| damage(&self.segment, offset, bad, fault))
+    }
+}
+
+pub(crate) fn damage(segment: &Segment, offset: u64, bad: Position, fault: Fault) -> Error {
+    Error::Damaged(Box::new(Damage {
+        segment: segment.name(),
+        offset,
+        positions: Positions::from(bad),
+        fault,
+        next: Next::Salvage,
+    }))
+}
+
+impl Frames for Walker<'_> {
+    fn next(&mut self) -> Option<Result<FrameRef<'_>, Error>> {
+        if self.failed {
+            return None;
+        }
+        match self.advance() {
+            Ok(None) => None,
+            Ok(Some(bytes)) => {
+                let Walker {
+                    open, at, failed, ..
+                } = self;
+                let open = open.as_mut()?;
+                let (segment, offset) = (open.segment.name(), open.cursor.offset() + bytes as u64);
+                let taken = open.take(bytes);
+                match &taken {
+                    Ok(frame) => {
+                        *at = Some(Point {
+                            segment,
+                            head: frame.header.head(),
+                            offset,
+                        })
+                    }
+                    Err(_) => *failed = true,
+                }
+                Some(taken)
+            }
+            Err(error) => {
+                self.failed = true;
+                Some(Err(error))
+            }
+        }
+    }
 }

@@ -323,7 +323,7 @@ pub fn write_full(file: &dyn StoredFile, bytes: &[u8], offset: u64) -> io::Resul
 }
 
 /// Writes a derived file: all of it or nothing, durable on return. `folder` is the directory of
-/// `name` and already there.
+/// `name` and already there, empty for the store's own; `unique` is random.
 ///
 /// # Errors
 /// The system's answer, and the file then is as it was.
@@ -334,8 +334,15 @@ pub fn replace_file(
     unique: u64,
     bytes: &[u8],
 ) -> io::Result<()> {
-    let scratch = format!("{folder}/.{name}.{unique:016x}.tmp");
-    let target = format!("{folder}/{name}");
+    let within = |name: String| {
+        if folder.is_empty() {
+            name
+        } else {
+            format!("{folder}/{name}")
+        }
+    };
+    let scratch = within(format!(".{name}.{unique:016x}.tmp"));
+    let target = within(name.to_owned());
     let outcome = (|| {
         let file = dir.open(&scratch, Access::CreateNew)?;
         write_full(&*file, bytes, 0)?;

@@ -8,7 +8,7 @@ use crate::storage::SharedMemory;
 /// How many different tags can be counted. A prime, so that tags with a common step spread.
 pub const COUNTER_SLOTS: usize = 257;
 
-const _: () = assert!(super::at::COUNTERS * 8 + COUNTER_SLOTS * 16 <= super::CONTROL_BYTES);
+const _: () = assert!(super::at::COUNTERS + COUNTER_SLOTS * 2 <= super::at::ANCHORS);
 
 /// Slots of two words: tag, count. A slot once taken stays its tag's.
 pub struct CounterTable<'m> {

@@ -236,7 +236,9 @@ impl Journal for MemoryLog {
     ) -> Result<Appended, TransactError> {
         let mut log = self.lock(deadline)?;
         let frames = log.tail(known)?;
-        let (salt, incarnation) = super::next_life(log.incarnation)?;
+        let mut random = [0; 20];
+        getrandom::fill(&mut random).expect("the operating system gives random numbers");
+        let (salt, incarnation) = super::next_life(log.incarnation, random);
         let draft = decide(
             Tail {
                 frames: &frames,

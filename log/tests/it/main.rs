@@ -1,5 +1,6 @@
 //! The log's integration tests.
 
+mod conformance;
 mod damage;
 mod frame;
 mod golden;

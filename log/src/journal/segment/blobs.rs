@@ -1,0 +1,91 @@
+//! Derived files in the folder `snapshots/`.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::journal::{Blobs, plain_name};
+use crate::storage::{self, Access, Directory, Storage};
+
+/// The folder of derived files.
+pub const SNAPSHOTS_FOLDER: &str = "snapshots";
+
+/// The most bytes of a derived file that are read: what is greater is not one of ours.
+pub const BLOB_BYTES_MAX: u64 = 1 << 30;
+
+/// The derived files of a store.
+#[derive(Debug)]
+pub struct FolderBlobs {
+    storage: Arc<dyn Storage>,
+    dir: Arc<dyn Directory>,
+}
+
+impl FolderBlobs {
+    /// The derived files of the store in `dir`.
+    #[must_use]
+    pub fn new(storage: Arc<dyn Storage>, dir: Arc<dyn Directory>) -> FolderBlobs {
+        FolderBlobs { storage, dir }
+    }
+
+    fn path(name: &str) -> Result<String, Error> {
+        Ok(format!("{SNAPSHOTS_FOLDER}/{}", plain_name(name)?))
+    }
+
+    fn failed(&self, op: &'static str, path: &str, error: io::Error) -> Error {
+        storage::failed(op, self.dir.path_of(path), error)
+    }
+}
+
+impl Blobs for FolderBlobs {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let path = FolderBlobs::path(name)?;
+        let file = match self.dir.open(&path, Access::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed("open", &path, error)),
+        };
+        let size = file
+            .size()
+            .map_err(|error| self.failed("look at", &path, error))?;
+        if size > BLOB_BYTES_MAX {
+            return Err(Error::LimitExceeded {
+                what: "bytes of a derived file",
+                offered: size,
+                max: BLOB_BYTES_MAX,
+            });
+        }
+        let mut bytes = vec![0; size as usize];
+        let read = storage::read_full(&*file, &mut bytes, 0)
+            .map_err(|error| self.failed("read", &path, error))?;
+        bytes.truncate(read);
+        Ok(Some(bytes))
+    }
+
+    fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = FolderBlobs::path(name)?;
+        let mut random = [0; 8];
+        let failed = |error| self.failed("write", &path, error);
+        self.storage.random(&mut random).map_err(failed)?;
+        let unique = u64::from_le_bytes(random);
+        storage::replace_file(&*self.dir, SNAPSHOTS_FOLDER, name, unique, bytes).map_err(failed)
+    }
+
+    fn list(&self) -> Result<Vec<String>, Error> {
+        let names = self.dir.list(SNAPSHOTS_FOLDER);
+        let mut names = names.map_err(|error| self.failed("list", SNAPSHOTS_FOLDER, error))?;
+        // Scratch files of writers begin with a dot.
+        names.retain(|name| plain_name(name).is_ok());
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = FolderBlobs::path(name)?;
+        match self.dir.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.failed("remove", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+}

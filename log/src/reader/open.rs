@@ -1,0 +1,259 @@
+//! The reader: a handle that cannot write, takes no lock and changes no byte.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::{From, Point, Walker};
+use crate::control::place::HeadPlace;
+use crate::control::{CONTROL_NAME, Page, Signal};
+use crate::error::Error;
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentName};
+use crate::frame::Depth;
+use crate::journal::{Deadline, Frames, Identity};
+use crate::position::{Head, Position, StoreId};
+use crate::scan::{Checks, Stop, Walk, Window, Zeros, survey};
+use crate::segment::line::Segments;
+use crate::segment::{self, file_name};
+use crate::storage::{self, Access, Directory, Opening, Storage};
+
+/// How long a reader sleeps before it looks again: it leaves no mark for a writer to wake it by.
+const NAP: Duration = Duration::from_millis(10);
+
+/// The frames behind `after`, up to the one at `place`.
+pub(crate) fn walk_from<'d>(
+    dir: &'d dyn Directory,
+    segments: &Segments,
+    store: StoreId,
+    place: &HeadPlace,
+    page: Option<&Page>,
+    after: Position,
+    depth: Depth,
+) -> Result<Walker<'d>, Error> {
+    let newest = segments.get(place.segment, store)?;
+    let until = Point {
+        segment: place.segment,
+        head: place.head,
+        offset: place.end,
+    };
+    let after = after.min(place.head.position);
+    let line = segments.line(newest, after)?;
+    Walker::new(dir, line, From::Position(after), until, depth, page)
+}
+
+/// A store opened for reading.
+pub struct SegmentReader {
+    storage: Arc<dyn Storage>,
+    dir: Arc<dyn Directory>,
+    store: StoreId,
+    segments: Segments,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    page: Option<Page>,
+    /// The newest head, so that none is answered that lies before an earlier answer.
+    place: Option<HeadPlace>,
+}
+
+impl fmt::Debug for SegmentReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SegmentReader")
+            .field("dir", &self.dir.path())
+            .field("store", &self.store)
+            .finish()
+    }
+}
+
+impl SegmentReader {
+    /// Opens the store in `path` for reading.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`], and what the newest segment's header shows.
+    pub fn open(storage: Arc<dyn Storage>, path: &Path) -> Result<SegmentReader, Error> {
+        let dir = storage
+            .directory(path, Opening::Existing)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotAStore {
+                    path: path.to_owned(),
+                },
+                _ => storage::failed("open", path, error),
+            })?;
+        let newest = newest_segment(&*dir)?;
+        let segments = Segments::new(dir.clone(), Access::Read);
+        let store = segment::Segment::open(&*dir, newest, Access::Read)?
+            .header()
+            .store;
+        Ok(SegmentReader {
+            storage,
+            dir,
+            store,
+            segments,
+            seen: Mutex::new(Seen::default()),
+        })
+    }
+
+    fn failed(&self, op: &'static str, name: &str, error: io::Error) -> Error {
+        storage::failed(op, self.dir.path_of(name), error)
+    }
+
+    /// The page, when there is one of this boot.
+    fn page(&self, seen: &mut Seen) -> Result<Option<Page>, Error> {
+        if let Some(page) = &seen.page
+            && page
+                .is_current()
+                .map_err(|error| self.failed("look at", CONTROL_NAME, error))?
+        {
+            return Ok(Some(page.clone()));
+        }
+        seen.page = match self.dir.open(CONTROL_NAME, Access::Read) {
+            Ok(file) => Page::map(self.storage.clone(), file, Access::Read)
+                .map_err(|error| self.failed("map", CONTROL_NAME, error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(self.failed("open", CONTROL_NAME, error)),
+        };
+        let boot = self
+            .storage
+            .boot()
+            .map_err(|error| self.failed("ask for the boot of", CONTROL_NAME, error))?;
+        seen.page = seen
+            .page
+            .take()
+            .filter(|page| page.boot() == boot && page.store() == self.store);
+        Ok(seen.page.clone())
+    }
+
+    /// Where the newest head stands. Without a page nobody has written in this boot, and it is looked
+    /// up in the newest segment; what is incomplete there is not in the log.
+    fn place(&self) -> Result<(HeadPlace, Option<Page>), Error> {
+        let mut seen = self.seen.lock();
+        let page = self.page(&mut seen)?;
+        let found = match page.as_ref().and_then(Page::place) {
+            Some(place) => place,
+            None => self.look()?,
+        };
+        // A page that was just rebuilt knows less than this reader for a moment.
+        let newer = seen
+            .place
+            .filter(|place| place.head.position > found.head.position);
+        let place = newer.unwrap_or(found);
+        seen.place = Some(place);
+        Ok((place, page))
+    }
+
+    fn look(&self) -> Result<HeadPlace, Error> {
+        let name = newest_segment(&*self.dir)?;
+        let newest = self.segments.get(name, self.store)?;
+        let failed = |error| self.failed("read", &file_name(name), error);
+        let window = Window::new(&**newest.file()).map_err(failed)?;
+        let walk = Walk::new(window, newest.header(), Checks::ALL, None);
+        let (mut offset, mut whole) = (SEGMENT_HEADER_BYTES as u64, true);
+        let run = survey(
+            newest.header(),
+            &mut walk.with_zeros(Zeros::Trust),
+            &mut |span, step| {
+                whole &= matches!(step, crate::scan::Step::Frame(..));
+                if whole {
+                    offset = span.offset;
+                }
+            },
+        )
+        .map_err(failed)?;
+        debug_assert!(run.end_offset >= offset || run.stop != Stop::Zeros);
+        Ok(HeadPlace {
+            head: run.end,
+            segment: name,
+            offset,
+            end: run.end_offset,
+        })
+    }
+
+    /// Store, life and rules version.
+    ///
+    /// # Errors
+    /// When the newest segment cannot be read.
+    pub fn identity(&self) -> Result<Identity, Error> {
+        let (place, _) = self.place()?;
+        let newest = self.segments.get(place.segment, self.store)?;
+        let header = newest.header();
+        Ok(Identity {
+            store: self.store,
+            incarnation: header.incarnation,
+            rules: header.rules,
+        })
+    }
+
+    /// The newest published head. Never before one answered earlier.
+    ///
+    /// # Errors
+    /// When it has to be looked up and cannot be read.
+    pub fn head(&self) -> Result<Head, Error> {
+        Ok(self.place()?.0.head)
+    }
+
+    /// Every position up to here is durable, as far as the control page says; zero without one.
+    ///
+    /// # Errors
+    /// When the page is there and cannot be read.
+    pub fn durable(&self) -> Result<Position, Error> {
+        let page = self.page(&mut self.seen.lock())?;
+        Ok(page.map_or(Position::ZERO, |page| page.durable()))
+    }
+
+    /// The frames behind `after`, up to the head published at the call.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or is damaged at the start of the walk.
+    pub fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
+        let (place, page) = self.place()?;
+        let walker = walk_from(
+            &*self.dir,
+            &self.segments,
+            self.store,
+            &place,
+            page.as_ref(),
+            after,
+            depth,
+        )?;
+        Ok(Box::new(walker))
+    }
+
+    /// Waits until the head is beyond `position` or the deadline has passed, and returns the head
+    /// either way.
+    ///
+    /// # Errors
+    /// When the head cannot be read.
+    pub fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<Head, Error> {
+        let nothing = std::sync::atomic::AtomicU32::new(0);
+        loop {
+            let page = self.page(&mut self.seen.lock())?;
+            let seen = page.as_ref().map(|page| page.seen(Signal::Published));
+            let head = self.head()?;
+            let now = self.storage.now();
+            if head.position > position || deadline.passed(now) {
+                return Ok(head);
+            }
+            let bound = deadline.bound(NAP, now);
+            match (&page, seen) {
+                (Some(page), Some(seen)) => page.wait_unseen(Signal::Published, seen, bound),
+                _ => self.storage.wait(&nothing, 0, bound),
+            }
+        }
+    }
+}
+
+fn newest_segment(dir: &dyn Directory) -> Result<SegmentName, Error> {
+    let none = || Error::NotAStore {
+        path: dir.path().to_owned(),
+    };
+    match segment::list(dir) {
+        Ok(names) => names.last().copied().ok_or_else(none),
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Err(none()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,133 @@
+//! The line of segments from the newest back, as far as a reader needs it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Segment;
+use crate::error::{Damage, Error};
+use crate::fault::Fault;
+use crate::format::{Predecessor, SegmentHeader, SegmentName};
+use crate::position::{Position, Positions, StoreId};
+use crate::storage::{Access, Directory};
+
+/// How many segment files a handle keeps open: the one in use, and those a reader passes.
+const OPEN_FILES_MAX: usize = 6;
+
+/// The segments of a store, opened on demand.
+pub struct Segments {
+    dir: Arc<dyn Directory>,
+    access: Access,
+    open: Mutex<Vec<Arc<Segment>>>,
+}
+
+impl fmt::Debug for Segments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Segments({})", self.dir.path().display())
+    }
+}
+
+/// A segment, and where its successor's header ends it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The segment.
+    pub segment: Arc<Segment>,
+    /// Its end; none for the newest.
+    pub closed: Option<Predecessor>,
+}
+
+impl Segments {
+    /// The segments in `dir`, whose files are opened for `access`.
+    #[must_use]
+    pub fn new(dir: Arc<dyn Directory>, access: Access) -> Segments {
+        Segments {
+            dir,
+            access,
+            open: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The segment `name` of `store`.
+    ///
+    /// # Errors
+    /// As [`Segment::open`]; [`Error::ForeignStore`] when it belongs to another.
+    pub fn get(&self, name: SegmentName, store: StoreId) -> Result<Arc<Segment>, Error> {
+        if let Some(segment) = self
+            .open
+            .lock()
+            .iter()
+            .find(|segment| segment.name() == name)
+        {
+            return Ok(segment.clone());
+        }
+        let segment = Segment::open(&*self.dir, name, self.access)?;
+        let found = segment.header().store;
+        if found != store {
+            return Err(Error::ForeignStore {
+                segment: name,
+                found,
+                expected: store,
+            });
+        }
+        Ok(self.keep(segment))
+    }
+
+    /// Keeps a segment open.
+    pub fn keep(&self, segment: Segment) -> Arc<Segment> {
+        let segment = Arc::new(segment);
+        let mut open = self.open.lock();
+        if open.len() == OPEN_FILES_MAX {
+            open.remove(0);
+        }
+        open.push(segment.clone());
+        segment
+    }
+
+    /// The line from `newest` back to the segment that holds the frame behind `after`, oldest first.
+    ///
+    /// # Errors
+    /// When a predecessor is missing, foreign or damaged.
+    pub fn line(&self, newest: Arc<Segment>, after: Position) -> Result<Vec<Link>, Error> {
+        let store = newest.header().store;
+        let mut line = vec![Link {
+            segment: newest,
+            closed: None,
+        }];
+        while let Some(link) = line.last()
+            && link.segment.header().start().position > after
+        {
+            let header = *link.segment.header();
+            let Some(before) = header.predecessor else {
+                break;
+            };
+            let segment = self
+                .get(before.name, store)
+                .map_err(|error| missing(error, &header, before.name))?;
+            line.push(Link {
+                segment,
+                closed: Some(before),
+            });
+        }
+        line.reverse();
+        Ok(line)
+    }
+}
+
+/// Says who names the segment that is not there.
+fn missing(error: Error, named_by: &SegmentHeader, name: SegmentName) -> Error {
+    match error {
+        Error::Damaged(damage) if matches!(damage.fault, Fault::Short { have: 0, .. }) => {
+            let last = named_by.start().position.max(name.first);
+            let fault = Fault::SegmentMissing {
+                named_by: named_by.name(),
+            };
+            Error::Damaged(Box::new(Damage {
+                positions: Positions::to(name.first, last),
+                fault,
+                ..*damage
+            }))
+        }
+        other => other,
+    }
+}

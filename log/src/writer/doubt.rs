@@ -1,0 +1,208 @@
+//! Under the append lock, with doubt about what stands behind the published head: look, judge by the
+//! table of `docs/recovery.md`, carry the verdict out, and say what the head is.
+
+use std::sync::Arc;
+
+use super::Writer;
+use super::site::{Held, Site};
+use super::view::View;
+use crate::control::anchor::{Anchor, STRETCH_BYTES};
+use crate::control::{Control, Signal, Word};
+use crate::error::Error;
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
+use crate::look::read_header;
+use crate::position::Position;
+use crate::recovery::{
+    Found, Judgement, Lineage, Repair, SegmentFile, Writer as Live, carry_out, plan,
+};
+use crate::scan::{Checks, Run, Span, Step, Walk, Window, survey};
+use crate::segment::{self, Segment, file_name};
+use crate::storage::Access;
+
+/// A torn tail that was cut off. Nothing acknowledged stood there, unless the disk lost synced bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Torn {
+    /// The segment.
+    pub segment: SegmentName,
+    /// Where the bytes stood.
+    pub offset: u64,
+    /// How many they were.
+    pub bytes: u64,
+    /// How many good frames were among them, behind a bad one.
+    pub frames_behind: u64,
+    /// The file in `quarantine/` that holds them now.
+    pub quarantine: String,
+}
+
+/// Where the newest segment ends, as found.
+struct Ending {
+    view: View,
+    repair: Option<Repair>,
+}
+
+impl Writer {
+    /// Settles the doubt; false when the epoch was raised meanwhile.
+    ///
+    /// # Errors
+    /// When the log cannot be read, is damaged, or a torn tail cannot be put away. The doubt stays.
+    pub(super) fn settle(&mut self, site: &Site, held: &mut Held<'_>) -> Result<bool, Error> {
+        let doubt = Word {
+            in_doubt: true,
+            ..held.word
+        };
+        if held.word != doubt && !held.control.swap(held.word, doubt) {
+            return Ok(false);
+        }
+        let Some(ending) = look(site, held)? else {
+            return Ok(false);
+        };
+        let view = if ending.view.segment.name().epoch == doubt.epoch {
+            if let Some(repair) = &ending.repair {
+                let torn = put_away(site, &ending.view.segment, repair)?;
+                self.torn.push(torn);
+            }
+            ending.view
+        } else {
+            match self.succeed(site, held, &ending.view)? {
+                Some(view) => view,
+                None => return Ok(false),
+            }
+        };
+        // Whether a sync of these frames was begun and failed before its leader died is not known.
+        held.control.raise_target(view.head.position);
+        held.control.put_place(&view.place());
+        let settled = Word {
+            head: view.head.position,
+            in_doubt: false,
+            ..doubt
+        };
+        if !held.control.swap(doubt, settled) {
+            return Ok(false);
+        }
+        held.word = settled;
+        held.control.ring(Signal::Published, u32::MAX);
+        self.view = Some(view);
+        Ok(true)
+    }
+}
+
+/// Looks at the segments' headers and at the newest one's frames. None when a newer epoch has a
+/// segment already.
+fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
+    // Before the segments are read: a mark may be ahead of bytes that were read earlier.
+    let control = &held.control;
+    let mark = control
+        .mark()
+        .map_or(Position::ZERO, |mark| mark.head.position);
+    let slot = control.durable().max(mark).max(held.word.head);
+    let files = files(site)?;
+    if files.iter().any(|file| file.name.epoch > held.word.epoch) {
+        return Ok(None);
+    }
+    let lineage = Lineage::of(Some(site.store), &files);
+    let newest = match lineage.newest {
+        Some(header) => Some(survey_newest(site, control, &header)?),
+        None => None,
+    };
+    let verdict = plan(&Found {
+        obstacles: lineage.obstacles,
+        structure: lineage.damage,
+        slot,
+        closed: Vec::new(),
+        newest: newest.as_ref().map(|(.., run)| run.clone()),
+        late: Vec::new(),
+        writer: Live::Gone,
+    });
+    let (end, repair) = match verdict.judgement {
+        Judgement::Obstructed(obstacles) => {
+            return Err(obstacles
+                .first()
+                .map_or_else(|| not_a_store(site), |first| first.to_error()));
+        }
+        Judgement::Damaged(damages) => {
+            return Err(damages
+                .first()
+                .map_or_else(|| not_a_store(site), |first| Error::from(*first)));
+        }
+        Judgement::Torn(repair) => (repair.end, Some(repair)),
+        Judgement::Clean(Some(end)) | Judgement::InFlight(end) => (end, None),
+        Judgement::Clean(None) => return Err(not_a_store(site)),
+    };
+    let (segment, last, _) = newest.ok_or_else(|| not_a_store(site))?;
+    let failed = |error| site.failed("look at", &file_name(end.segment), error);
+    let filled = segment.file().size().map_err(failed)?;
+    let view = View {
+        segment,
+        head: end.head,
+        last,
+        end: end.offset,
+        filled,
+    };
+    Ok(Some(Ending { view, repair }))
+}
+
+/// The newest segment, the offset of its last frame before any break, and what it holds.
+fn survey_newest(
+    site: &Site,
+    control: &Control,
+    header: &SegmentHeader,
+) -> Result<(Arc<Segment>, u64, Run), Error> {
+    let name = header.name();
+    let newest = site.segments.get(name, site.store)?;
+    let failed = |error| site.failed("read", &file_name(name), error);
+    let window = Window::new(&**newest.file()).map_err(failed)?;
+    let mut walk = Walk::new(window, header, Checks::ALL, None);
+    let (mut last, mut whole) = (SEGMENT_HEADER_BYTES as u64, true);
+    let mut note = |span: Span, step: &Step<'_>| {
+        whole &= matches!(step, Step::Frame(..));
+        if let Step::Frame(frame, _) = step
+            && whole
+        {
+            last = span.offset;
+            if span.offset / STRETCH_BYTES != span.end() / STRETCH_BYTES {
+                let head = frame.header.head();
+                control.put_anchor(&Anchor {
+                    segment: name,
+                    head,
+                    offset: span.end(),
+                });
+            }
+        }
+    };
+    let run = survey(header, &mut walk, &mut note).map_err(failed)?;
+    Ok((newest, last, run))
+}
+
+fn not_a_store(site: &Site) -> Error {
+    Error::NotAStore {
+        path: site.dir.path().to_owned(),
+    }
+}
+
+/// Every segment file with its size and header.
+fn files(site: &Site) -> Result<Vec<SegmentFile>, Error> {
+    let mut files = Vec::new();
+    for name in segment::list(&*site.dir)? {
+        let path = file_name(name);
+        let failed = |error| site.failed("read", &path, error);
+        let file = site.dir.open(&path, Access::Read).map_err(failed)?;
+        let (bytes, header) = read_header(&&*file).map_err(failed)?;
+        files.push(SegmentFile {
+            name,
+            bytes,
+            header,
+        });
+    }
+    Ok(files)
+}
+
+/// Takes the torn bytes out of the segment.
+fn put_away(site: &Site, segment: &Segment, repair: &Repair) -> Result<Torn, Error> {
+    Ok(Torn {
+        segment: segment.name(),
+        offset: repair.end.offset,
+        bytes: repair.dirty_end - repair.end.offset,
+        frames_behind: repair.after.map_or(0, |after| after.frames),
+        quarantine: carry_out(&*site.dir, repair)?,
+    })
+}

@@ -1,0 +1,101 @@
+//! Waiting until a position is durable: one process leads a sync for everybody, the others sleep.
+
+use parking_lot::Mutex;
+use std::time::Duration;
+
+use super::site::Site;
+use super::sync;
+use crate::control::{Control, Signal};
+use crate::error::Error;
+use crate::journal::Deadline;
+use crate::lock::{Kind, Patience};
+use crate::position::Position;
+
+/// The longest sleep before the sync lock is asked for again.
+const NAP: Duration = Duration::from_millis(5);
+
+/// The part of this process in group syncs.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// The turns that threads of this process lead: a lock file that is open once excludes no threads.
+    leading: Mutex<Vec<u64>>,
+}
+
+impl Group {
+    /// Waits until everything up to `position` is durable; leads where nobody does.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when a sync failed; [`Error::Busy`] at the deadline; [`Error::BeyondHead`]
+    /// when no such position was published.
+    pub fn wait(&self, site: &Site, position: Position, deadline: Deadline) -> Result<(), Error> {
+        let mut patience = Patience::new(&*site.storage, deadline, site.tuning.sync_wait);
+        let mut last = None;
+        loop {
+            let control = site.current_control(&mut patience)?;
+            let seen = control.seen(Signal::Synced);
+            let durable = control.durable();
+            if durable >= position {
+                return Ok(());
+            }
+            let word = control.word();
+            if word.head < position && !word.in_doubt {
+                return Err(Error::BeyondHead {
+                    head: word.head,
+                    asked: position,
+                });
+            }
+            if self.try_lead(site, &control)? && control.durable() >= position {
+                return Ok(());
+            }
+            let now = site.storage.now();
+            if patience.is_over(now) {
+                return Err(patience.busy(now, "whoever leads the sync".to_owned()));
+            }
+            let standing = (durable, control.sync_turn());
+            match last {
+                Some((before, since)) if before == standing => {
+                    if now.saturating_duration_since(since) >= site.tuning.sync_wait {
+                        control.pass_sync_turn(standing.1);
+                        continue;
+                    }
+                }
+                _ => last = Some((standing, now)),
+            }
+            control.wait(Signal::Synced, seen, deadline.bound(NAP, now));
+        }
+    }
+
+    /// Leads if nobody does; says whether it did.
+    fn try_lead(&self, site: &Site, control: &Control) -> Result<bool, Error> {
+        let turn = control.sync_turn();
+        {
+            let mut leading = self.leading.lock();
+            if leading.contains(&turn) {
+                return Ok(false);
+            }
+            leading.push(turn);
+        }
+        let led = lead_turn(site, control, turn);
+        self.leading.lock().retain(|other| *other != turn);
+        if let Ok(true) | Err(_) = led {
+            // Whoever is not covered leads next.
+            control.ring(Signal::Synced, u32::MAX);
+        }
+        led
+    }
+}
+
+fn lead_turn(site: &Site, control: &Control, turn: u64) -> Result<bool, Error> {
+    let failed = |error| site.failed("lock for a sync in", crate::lock::LOCKS_FOLDER, error);
+    let lock = site.locks.file(Kind::Sync, turn)?;
+    if !lock.try_lock().map_err(failed)? {
+        return Ok(false);
+    }
+    let led = if control.sync_turn() == turn {
+        sync::lead(site, control).map(|()| true)
+    } else {
+        Ok(false)
+    };
+    lock.unlock().map_err(failed)?;
+    led
+}

@@ -1,0 +1,454 @@
+//! What every part of one handle shares: the directory, the locks, the control page, and the way to
+//! the append lock.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+
+use crate::control::place::HeadPlace;
+use crate::control::{Birth, CONTROL_NAME, Control, Page, Signal, WORD_EPOCH_MAX, Word};
+use crate::error::Error;
+use crate::format::{RulesVersion, SEGMENT_HEADER_BYTES};
+use crate::journal::Deadline;
+use crate::lock::{Kind, Locks, Patience, Wait};
+use crate::position::{Epoch, StoreId};
+use crate::segment;
+use crate::segment::line::Segments;
+use crate::storage::{self, Access, Directory, ProcessId, Storage, StoredFile};
+
+/// What a writer can be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tuning {
+    /// How long a holder of the append lock may stand still before the epoch is raised past it.
+    pub append_wait: Duration,
+    /// How long a sync may take before another one is begun beside it.
+    pub sync_wait: Duration,
+    /// The sizes of segments in bytes, each following segment one step greater.
+    pub segment_bytes: Vec<u64>,
+    /// How many bytes of zeros are written ahead of the frames.
+    pub fill_bytes: u64,
+    /// The most bytes of frames that one transaction is shown: with more, its caller reads them first.
+    pub tail_bytes_max: u64,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            append_wait: Duration::from_secs(2),
+            sync_wait: Duration::from_secs(2),
+            segment_bytes: [1, 4, 16, 64].map(|mib| mib << 20).to_vec(),
+            fill_bytes: 1 << 20,
+            tail_bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl Tuning {
+    /// How long the segment grows that follows one of `before` bytes: the next step when that one was
+    /// filled, the same when it was closed early.
+    #[must_use]
+    pub fn target_bytes(&self, before: Option<u64>) -> u64 {
+        let mut sizes = self
+            .segment_bytes
+            .iter()
+            .copied()
+            .filter(|size| *size > SEGMENT_HEADER_BYTES as u64);
+        let fallback = 1 << 20;
+        match before {
+            None => sizes.next().unwrap_or(fallback),
+            Some(before) => {
+                let greatest = self.segment_bytes.iter().copied().max().unwrap_or(fallback);
+                sizes.find(|size| before < size / 2).unwrap_or(greatest)
+            }
+        }
+    }
+}
+
+/// What every part of one handle shares.
+pub struct Site {
+    /// The machine.
+    pub storage: Arc<dyn Storage>,
+    /// The store's directory.
+    pub dir: Arc<dyn Directory>,
+    /// The store.
+    pub store: StoreId,
+    /// The rules by which this process decides.
+    pub rules: RulesVersion,
+    /// What the writer was told.
+    pub tuning: Tuning,
+    /// The open segments.
+    pub segments: Segments,
+    /// The locks.
+    pub locks: Locks,
+    process: ProcessId,
+    control: RwLock<Arc<Control>>,
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site")
+            .field("dir", &self.dir.path())
+            .field("store", &self.store)
+            .finish()
+    }
+}
+
+/// The append lock of the newest epoch, held. Gives it back when dropped.
+pub struct Held<'s> {
+    storage: &'s dyn Storage,
+    lock: Arc<dyn StoredFile>,
+    /// The page it was taken on.
+    pub control: Arc<Control>,
+    /// The word under the lock.
+    pub word: Word,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // An unlock that fails leaves a holder that stands still, and there is a way past that.
+        let _ = self.lock.unlock();
+        self.storage.step();
+        self.control.ring(Signal::Released, 1);
+    }
+}
+
+impl Site {
+    /// A handle's view on the store in `dir`; builds the control page when it is missing or void.
+    ///
+    /// # Errors
+    /// When the page has to be built and cannot be.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        dir: Arc<dyn Directory>,
+        store: StoreId,
+        rules: RulesVersion,
+        tuning: Tuning,
+    ) -> Result<Site, Error> {
+        let segments = Segments::new(dir.clone(), Access::Write);
+        let locks = Locks::new(dir.clone());
+        let mut patience = Patience::new(&*storage, Deadline::NEVER, tuning.append_wait);
+        let place = PageBuilder {
+            storage: &storage,
+            dir: &*dir,
+            store,
+            locks: &locks,
+            segments: &segments,
+        };
+        let control = RwLock::new(Arc::new(place.page(&mut patience, tuning.append_wait)?));
+        let process = storage.process();
+        Ok(Site {
+            storage,
+            dir,
+            store,
+            rules,
+            tuning,
+            segments,
+            locks,
+            process,
+            control,
+        })
+    }
+
+    /// Whether this is the process that opened the handle.
+    ///
+    /// # Errors
+    /// [`Error::ForkedHandle`] when it is not.
+    pub fn same_process(&self) -> Result<(), Error> {
+        let now = self.storage.process();
+        if now == self.process {
+            return Ok(());
+        }
+        Err(Error::ForkedHandle {
+            opened_by: self.process.0,
+            used_by: now.0,
+        })
+    }
+
+    /// The control page, as it was last seen to be the current one.
+    #[must_use]
+    pub fn control(&self) -> Arc<Control> {
+        self.control.read().clone()
+    }
+
+    /// The control page, which has its name at the time of the call.
+    ///
+    /// # Errors
+    /// When it has to be built and cannot be.
+    pub fn current_control(&self, patience: &mut Patience) -> Result<Arc<Control>, Error> {
+        let control = self.control();
+        if control
+            .is_current()
+            .map_err(|error| self.failed("look at", CONTROL_NAME, error))?
+        {
+            return Ok(control);
+        }
+        let Site {
+            storage,
+            dir,
+            store,
+            locks,
+            segments,
+            ..
+        } = self;
+        let builder = PageBuilder {
+            storage,
+            dir: &**dir,
+            store: *store,
+            locks,
+            segments,
+        };
+        let control = Arc::new(builder.page(patience, self.tuning.append_wait)?);
+        *self.control.write() = control.clone();
+        Ok(control)
+    }
+
+    /// The error for what `op` on `name` was answered.
+    #[must_use]
+    pub fn failed(&self, op: &'static str, name: &str, source: io::Error) -> Error {
+        storage::failed(op, self.dir.path_of(name), source)
+    }
+
+    /// Takes the append lock of the newest epoch; raises the epoch past a holder that stands still
+    /// or a sync that failed.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] at the deadline, or when the next holder stands still too.
+    pub fn hold(&self, patience: &mut Patience) -> Result<Held<'_>, Error> {
+        loop {
+            let control = self.current_control(patience)?;
+            let epoch = control.word().epoch;
+            if control.poisoned(epoch) {
+                self.pass_epoch(&control, epoch, patience)?;
+                continue;
+            }
+            let lock = self.locks.file(Kind::Append, epoch.0)?;
+            match patience.wait_for(&*self.storage, &control, epoch, &*lock)? {
+                Wait::Outdated => continue,
+                Wait::StoodStill => {
+                    self.pass_epoch(&control, epoch, patience)?;
+                    continue;
+                }
+                Wait::Taken => {}
+            }
+            let held = Held {
+                storage: &*self.storage,
+                lock,
+                word: control.word(),
+                control,
+            };
+            // Between the question and the lock, the epoch may have been raised and the page replaced.
+            let current = held
+                .control
+                .is_current()
+                .map_err(|error| self.failed("look at", CONTROL_NAME, error))?;
+            if current && held.word.epoch == epoch && !held.control.poisoned(epoch) {
+                held.control.count_acquisition();
+                return Ok(held);
+            }
+        }
+    }
+
+    /// Raises the epoch by one, unless somebody has; once per caller.
+    fn pass_epoch(
+        &self,
+        control: &Control,
+        epoch: Epoch,
+        patience: &mut Patience,
+    ) -> Result<(), Error> {
+        if std::mem::replace(&mut patience.raised, true) {
+            return Err(patience.busy(self.storage.now(), control.describe_holder()));
+        }
+        self.raise_epoch(control, epoch)
+    }
+
+    /// Raises the epoch from `epoch` by one, unless somebody has.
+    ///
+    /// # Errors
+    /// When the next lock cannot be made, or there is no next epoch.
+    pub fn raise_epoch(&self, control: &Control, epoch: Epoch) -> Result<(), Error> {
+        let next = Epoch(epoch.0 + 1);
+        if next.0 > WORD_EPOCH_MAX {
+            return Err(Error::LimitExceeded {
+                what: "writer epoch",
+                offered: next.0,
+                max: WORD_EPOCH_MAX,
+            });
+        }
+        self.locks.create(next)?;
+        loop {
+            let word = control.word();
+            if word.epoch != epoch
+                || control.swap(
+                    word,
+                    Word {
+                        epoch: next,
+                        head: word.head,
+                        in_doubt: true,
+                    },
+                )
+            {
+                break;
+            }
+        }
+        // Whoever waits for the old lock would wait for ever.
+        control.ring(Signal::Released, u32::MAX);
+        Ok(())
+    }
+}
+
+/// Finds or builds the control page.
+struct PageBuilder<'s> {
+    storage: &'s Arc<dyn Storage>,
+    dir: &'s dyn Directory,
+    store: StoreId,
+    locks: &'s Locks,
+    segments: &'s Segments,
+}
+
+impl PageBuilder<'_> {
+    fn failed(&self, op: &'static str, error: io::Error) -> Error {
+        storage::failed(op, self.dir.path_of(CONTROL_NAME), error)
+    }
+
+    /// The page as it is there, whatever boot it is of.
+    fn existing(&self) -> Result<Option<Page>, Error> {
+        match self.dir.open(CONTROL_NAME, Access::Write) {
+            Ok(file) => {
+                let page = Page::map(self.storage.clone(), file, Access::Write);
+                let page = page.map_err(|error| self.failed("map", error))?;
+                Ok(page.filter(|page| page.store() == self.store))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("open", error)),
+        }
+    }
+
+    fn of_this_boot(&self, page: Option<Page>) -> Result<Option<Control>, Error> {
+        let boot = self
+            .storage
+            .boot()
+            .map_err(|error| self.failed("ask for the boot of", error))?;
+        Ok(page.filter(|page| page.boot() == boot).map(Control::new))
+    }
+
+    /// The page of this boot. Built under the newest append lock, so that no two are built, and no
+    /// holder with an older page goes unnoticed.
+    fn page(&self, patience: &mut Patience, bound: Duration) -> Result<Control, Error> {
+        loop {
+            if let Some(control) = self.of_this_boot(self.existing()?)? {
+                return Ok(control);
+            }
+            let epoch = match self.locks.newest()? {
+                Some(epoch) => epoch,
+                None => {
+                    self.locks.create(Epoch(1))?;
+                    continue;
+                }
+            };
+            let lock = self.locks.open_apart(Kind::Append, epoch.0)?;
+            if !self.wait_for(&*lock, patience, bound)? {
+                self.locks.create(Epoch(epoch.0 + 1))?;
+                continue;
+            }
+            let built = self.build_once(epoch);
+            lock.unlock()
+                .map_err(|error| self.failed("unlock", error))?;
+            built?;
+        }
+    }
+
+    /// Without a page there is no counter that moves: the bound is all there is.
+    fn wait_for(
+        &self,
+        lock: &dyn StoredFile,
+        patience: &mut Patience,
+        bound: Duration,
+    ) -> Result<bool, Error> {
+        let began = self.storage.now();
+        let word = std::sync::atomic::AtomicU32::new(0);
+        loop {
+            if lock
+                .try_lock()
+                .map_err(|error| self.failed("lock for", error))?
+            {
+                return Ok(true);
+            }
+            let now = self.storage.now();
+            if patience.is_over(now) {
+                return Err(patience.busy(
+                    now,
+                    "another process, while the control page is missing".to_owned(),
+                ));
+            }
+            if now.saturating_duration_since(began) >= bound {
+                let again = std::mem::replace(&mut patience.raised, true);
+                let holder = "two processes, while the control page is missing".to_owned();
+                return if again {
+                    Err(patience.busy(now, holder))
+                } else {
+                    Ok(false)
+                };
+            }
+            self.storage
+                .wait(&word, 0, bound.min(Duration::from_millis(5)));
+        }
+    }
+
+    /// Under the lock of `epoch`: builds the page unless somebody has, or there is a newer epoch.
+    fn build_once(&self, epoch: Epoch) -> Result<(), Error> {
+        let old = self.existing()?;
+        if self.locks.newest()? != Some(epoch) || self.of_this_boot(old.clone())?.is_some() {
+            return Ok(());
+        }
+        if epoch.0 > WORD_EPOCH_MAX {
+            return Err(Error::LimitExceeded {
+                what: "writer epoch",
+                offered: epoch.0,
+                max: WORD_EPOCH_MAX,
+            });
+        }
+        let Some(newest) = segment::list(self.dir)?.last().copied() else {
+            return Err(Error::NotAStore {
+                path: self.dir.path().to_owned(),
+            });
+        };
+        if newest.epoch > epoch {
+            // A store copied without its locks.
+            return self.locks.create(newest.epoch);
+        }
+        let segment = self.segments.get(newest, self.store)?;
+        // Whoever holds the lock next finds the true head; everything before the newest segment was
+        // synced before it got its name.
+        let (head, end) = (segment.header().start(), SEGMENT_HEADER_BYTES as u64);
+        let birth = Birth {
+            boot: self
+                .storage
+                .boot()
+                .map_err(|error| self.failed("ask for the boot of", error))?,
+            store: self.store,
+            word: Word {
+                epoch,
+                head: head.position,
+                in_doubt: true,
+            },
+            place: HeadPlace {
+                head,
+                segment: newest,
+                offset: end,
+                end,
+            },
+            durable: head.position,
+            mark: old.and_then(|page| page.mark()),
+        };
+        let mut random = [0; 8];
+        self.storage
+            .random(&mut random)
+            .map_err(|error| self.failed("draw random numbers for", error))?;
+        let unique = u64::from_le_bytes(random);
+        storage::replace_file(self.dir, "", CONTROL_NAME, unique, &birth.bytes())
+            .map_err(|error| self.failed("write", error))
+    }
+}

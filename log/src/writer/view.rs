@@ -1,0 +1,209 @@
+//! What a writer knows of the log: the head, the segment it stands in, and how to read up to it.
+
+use std::sync::Arc;
+
+use super::site::Site;
+use crate::control::Control;
+use crate::control::place::HeadPlace;
+use crate::error::Error;
+use crate::frame::{Depth, FRAME_HEADER_BYTES, Frame, decode};
+use crate::journal::Frames;
+use crate::position::Head;
+use crate::reader::{From, Point, Walker};
+use crate::segment::{Segment, file_name};
+use crate::storage;
+
+/// A writer's place in the log: always between two frames it has read, or written.
+#[derive(Debug)]
+pub struct View {
+    /// The newest segment.
+    pub segment: Arc<Segment>,
+    /// The newest frame.
+    pub head: Head,
+    /// The offset of that frame; equal to `end` when the segment holds none.
+    pub last: u64,
+    /// The offset behind it.
+    pub end: u64,
+    /// The size of the file: up to here are zeros behind `end`.
+    pub filled: u64,
+}
+
+/// A head that has to be in the log, and perhaps where it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) head: Head,
+    pub(crate) point: Option<Point>,
+}
+
+impl View {
+    /// Whether the page says what this view says.
+    #[must_use]
+    pub fn is_at(&self, place: &HeadPlace) -> bool {
+        place.head == self.head && place.segment == self.segment.name() && place.end == self.end
+    }
+
+    /// Whether the segment holds no frame yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.head.position < self.segment.header().first
+    }
+
+    /// Moves behind frames that were published.
+    pub fn pass(&mut self, head: Head, ends: &[u64]) {
+        let (last, end) = match ends {
+            [.., last, end] => (*last, *end),
+            [end] => (0, *end),
+            [] => return,
+        };
+        (self.last, self.end) = (self.end + last, self.end + end);
+        self.head = head;
+        self.filled = self.filled.max(self.end);
+    }
+
+    /// The view at `place`, if there really is that frame and nothing behind it; none otherwise: the
+    /// page alone never decides where bytes are written.
+    ///
+    /// # Errors
+    /// When the segment cannot be opened or read.
+    pub fn adopt(site: &Site, place: &HeadPlace) -> Result<Option<View>, Error> {
+        let segment = site.segments.get(place.segment, site.store)?;
+        let failed = |error| site.failed("read", &file_name(place.segment), error);
+        let Ok(len) = usize::try_from(place.end.saturating_sub(place.offset)) else {
+            return Ok(None);
+        };
+        if len > crate::frame::FRAME_BYTES_MAX {
+            return Ok(None);
+        }
+        // The frame, and where the header of the next one would be.
+        let mut bytes = vec![0; len + FRAME_HEADER_BYTES];
+        let read =
+            storage::read_full(&**segment.file(), &mut bytes, place.offset).map_err(failed)?;
+        let Some((frame, behind)) = bytes[..read].split_at_checked(len) else {
+            return Ok(None);
+        };
+        let found = if len == 0 {
+            Some(segment.header().start())
+        } else {
+            let judged = decode(&segment.place().at(place.offset), frame, Depth::Whole);
+            judged
+                .ok()
+                .filter(|(_, bytes)| *bytes == len)
+                .map(|(frame, _)| frame.header.head())
+        };
+        if found != Some(place.head) || behind.iter().any(|byte| *byte != 0) {
+            return Ok(None);
+        }
+        let filled = segment.file().size().map_err(failed)?;
+        Ok(Some(View {
+            segment,
+            head: place.head,
+            last: place.offset,
+            end: place.end,
+            filled,
+        }))
+    }
+
+    /// Where the head stands, for the control page.
+    #[must_use]
+    pub fn place(&self) -> HeadPlace {
+        HeadPlace {
+            head: self.head,
+            segment: self.segment.name(),
+            offset: self.last,
+            end: self.end,
+        }
+    }
+
+    /// A byte that is not zero in a file that ends where the view says: of the last frame, or of the
+    /// segment's header.
+    #[must_use]
+    pub fn probe(&self) -> u64 {
+        if self.is_empty() { 0 } else { self.last }
+    }
+
+    /// The point behind the head.
+    pub(crate) fn point(&self) -> Point {
+        Point {
+            segment: self.segment.name(),
+            head: self.head,
+            offset: self.end,
+        }
+    }
+
+    fn walk<'s>(
+        &self,
+        site: &'s Site,
+        control: &Control,
+        known: Known,
+    ) -> Result<Walker<'s>, Error> {
+        let Known { head: known, point } = known;
+        let from = point
+            .filter(|point| point.head == known)
+            .map_or(From::Head(known), From::Point);
+        if known.position > self.head.position {
+            return Err(Error::Diverged {
+                known,
+                head: self.head,
+            });
+        }
+        let line = site.segments.line(self.segment.clone(), known.position)?;
+        Walker::new(
+            &*site.dir,
+            line,
+            from,
+            self.point(),
+            Depth::Whole,
+            Some(control),
+        )
+    }
+
+    /// The frames behind `known`, oldest first; none when they are more than one transaction shows.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] when that is not in this log, or when it cannot be read.
+    pub(crate) fn frames_after(
+        &self,
+        site: &Site,
+        control: &Control,
+        known: Known,
+    ) -> Result<Option<Vec<Frame>>, Error> {
+        if known.head == self.head {
+            return Ok(Some(Vec::new()));
+        }
+        let mut walker = self.walk(site, control, known)?;
+        let (mut frames, mut bytes) = (Vec::new(), 0);
+        while let Some(frame) = walker.next() {
+            let frame = frame?;
+            bytes += frame.header.frame_bytes() as u64;
+            if bytes > site.tuning.tail_bytes_max {
+                return Ok(None);
+            }
+            frames.push(frame.to_owned());
+        }
+        Ok(Some(frames))
+    }
+
+    /// The heads of the first `count` frames behind `known`.
+    ///
+    /// # Errors
+    /// As [`View::frames_after`].
+    pub(crate) fn heads_after(
+        &self,
+        site: &Site,
+        control: &Control,
+        known: Known,
+        count: usize,
+    ) -> Result<Vec<Head>, Error> {
+        let mut heads = Vec::with_capacity(count);
+        if known.head.position >= self.head.position {
+            return Ok(heads);
+        }
+        let mut walker = self.walk(site, control, known)?;
+        while heads.len() < count
+            && let Some(frame) = walker.next()
+        {
+            heads.push(frame?.header.head());
+        }
+        Ok(heads)
+    }
+}
