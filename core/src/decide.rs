@@ -18,7 +18,7 @@ mod store;
 mod work;
 
 pub use fold::stands;
-pub use guard::{describe, refused};
+pub use guard::{describe, refused, repeated};
 
 /// What a request comes to: the fence its frame carries and its events, in order.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,1 +1,19 @@
-//! Placeholder.
+//! The join of rules and log: replay, views, and the only guarded append.
+//!
+//! Embedders depend on this crate alone. [`Store`](store::Store) executes calls; [`Projector`](projector)
+//! drives any [`Projection`](projection::Projection) along a log; [`authority`] answers who held what, from
+//! where to where.
+#![forbid(unsafe_code)]
+
+pub mod call;
+#[path = "checkouts_until_landed.rs"] // delete with the line below when checkouts.rs lands
+pub mod checkouts;
+pub mod entry;
+pub mod error;
+#[path = "host_until_landed.rs"] // delete with the file when host.rs lands
+pub mod host;
+pub mod projection;
+pub mod store;
+
+pub use tenure_core as core;
+pub use tenure_log as log;

@@ -433,3 +433,23 @@ pub fn decode_body<'a>(
     })?;
     Ok(found)
 }
+
+/// The idempotency key in a frame's input, without reading anything else.
+///
+/// # Errors
+/// A [`Fault`] for bytes that no [`encode`] wrote.
+pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
+    decode_fence(facts, 1)?;
+    let mut reader = Facts { rest: &facts[FENCE_BYTES..] };
+    for what in ["texts", "bodies"] {
+        let count: u64 = reader.take(what)?;
+        for _ in 0..count {
+            let _: ([u8; 16], u64) = reader.take(what)?;
+        }
+    }
+    let input: &[u8] = reader.take("input")?;
+    let mut inner = Facts { rest: input };
+    let _: Item<'_> = inner.take("input")?;
+    let context: Context = exact(inner.rest).map_err(|_| Fault::Structure("input"))?;
+    Ok(context.key)
+}

@@ -1,0 +1,233 @@
+//! Calls: what a host program asks of a store, in its own terms, before it becomes a request of the rules.
+
+use std::path::PathBuf;
+
+use tenure_core::command::{Outcome, Ref, Settlement};
+use tenure_core::generation::Generation;
+use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Token};
+use tenure_log::journal::Deadline;
+
+pub use crate::host::ProcessChoice;
+
+/// An idempotency key: the same key with the same call is answered once and repeated ever after (DIS-17).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct IdempotencyKey(pub String);
+
+/// A call: a verb with who asks, under which token, and how long it may take.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What is asked.
+    pub verb: Verb,
+    /// On whose behalf; `None`: the store's default, `user@host`.
+    pub actor: Option<String>,
+    /// The token presented.
+    pub token: Option<Token>,
+    /// Asked by force, as operator, for this reason.
+    pub force: Option<String>,
+    /// The idempotency key.
+    pub key: Option<IdempotencyKey>,
+    /// When to give up waiting for the append lock or the disk.
+    pub deadline: Deadline,
+}
+
+impl Call {
+    /// A call without token, force or key that may wait for ever.
+    #[must_use]
+    pub fn new(verb: Verb) -> Self {
+        Self { verb, actor: None, token: None, force: None, key: None, deadline: Deadline::NEVER }
+    }
+
+    /// The same call under a token.
+    #[must_use]
+    pub fn under(mut self, token: &Token) -> Self {
+        self.token = Some(token.clone());
+        self
+    }
+
+    /// The same call by force, as operator.
+    #[must_use]
+    pub fn by_force(mut self, reason: impl Into<String>) -> Self {
+        self.force = Some(reason.into());
+        self
+    }
+
+    /// The same call with an idempotency key.
+    #[must_use]
+    pub fn keyed(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(IdempotencyKey(key.into()));
+        self
+    }
+
+    /// The same call on behalf of an actor.
+    #[must_use]
+    pub fn by(mut self, actor: impl Into<String>) -> Self {
+        self.actor = Some(actor.into());
+        self
+    }
+
+    /// The same call, given up after `deadline`.
+    #[must_use]
+    pub fn until(mut self, deadline: Deadline) -> Self {
+        self.deadline = deadline;
+        self
+    }
+}
+
+/// A label of a session.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Label {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// Who will hold a grant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bearer {
+    /// The process.
+    pub process: ProcessChoice,
+    /// claude, codex, gemini, ...
+    pub engine: Option<String>,
+}
+
+impl Bearer {
+    /// This process, with no engine named: what a host program means by itself.
+    #[must_use]
+    pub fn itself() -> Self {
+        Self { process: ProcessChoice::Itself, engine: None }
+    }
+}
+
+/// What is asked. Names are parsed already; paths are as the caller spelled them, relative to its working
+/// directory.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Makes an absent or retired name active.
+    Register {
+        /// The name.
+        name: Name,
+        /// Who will hold it.
+        bearer: Bearer,
+        /// Labels.
+        labels: Vec<Label>,
+        /// The checkout it works in.
+        checkout: Option<PathBuf>,
+    },
+    /// Takes over an active session.
+    Adopt {
+        /// The name.
+        name: Name,
+        /// Who will hold it.
+        bearer: Bearer,
+        /// Labels to set.
+        labels: Vec<Label>,
+    },
+    /// Gives a session back.
+    Retire {
+        /// The name.
+        name: Name,
+        /// Only when nothing is open.
+        if_idle: bool,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Gives an item to a session.
+    Dispatch {
+        /// The item.
+        item: Name,
+        /// The session.
+        to: Name,
+        /// The generation it must have.
+        to_generation: Option<Generation>,
+        /// A line about it.
+        title: Option<String>,
+        /// Declared write scopes.
+        writes: Vec<PathBuf>,
+        /// What to do.
+        body: Option<Vec<u8>>,
+    },
+    /// Takes a dispatch on.
+    Accept {
+        /// Which.
+        dispatch: DispatchNo,
+    },
+    /// Turns a dispatch down.
+    Decline {
+        /// Which.
+        dispatch: DispatchNo,
+        /// Why.
+        reason: String,
+    },
+    /// Ends an accepted dispatch.
+    Report {
+        /// Which.
+        dispatch: DispatchNo,
+        /// How it ended.
+        outcome: Outcome,
+        /// What there is to say.
+        body: Option<Vec<u8>>,
+    },
+    /// Withdraws a dispatch.
+    Cancel {
+        /// Which.
+        dispatch: DispatchNo,
+        /// Why.
+        reason: String,
+    },
+    /// Says that an assignment failed after its session was connected.
+    Fail {
+        /// Which.
+        dispatch: DispatchNo,
+        /// Why.
+        reason: String,
+    },
+    /// Writes something down.
+    Note {
+        /// The text.
+        body: Vec<u8>,
+        /// What it is about.
+        on: Option<Ref>,
+    },
+    /// Says what a session is doing and where it wrote.
+    Observe {
+        /// One line.
+        status: String,
+        /// Paths it was seen to write.
+        wrote: Vec<PathBuf>,
+    },
+    /// Sends a message.
+    Send {
+        /// To whom.
+        to: Name,
+        /// The text.
+        body: Vec<u8>,
+        /// What it answers.
+        re: Option<Ref>,
+    },
+    /// Says that an envelope reached its session.
+    Deliver {
+        /// Which.
+        envelope: EnvelopeNo,
+    },
+    /// Says that a session has read an envelope.
+    Acknowledge {
+        /// Which.
+        envelope: EnvelopeNo,
+    },
+    /// Says what happened to a store that refuses to write.
+    Settle {
+        /// What.
+        how: Settlement,
+        /// Why the operator believes so.
+        reason: String,
+    },
+    /// Acknowledges a finding that stops appends.
+    AcceptFinding {
+        /// The frame.
+        position: Position,
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,129 @@
+//! What a call is answered with.
+
+use tenure_core::command::{Command, Request};
+use tenure_core::disclosure::{Shared, instruction, shared};
+use tenure_core::event::Event;
+use tenure_core::generation::Generation;
+use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Name, SessionNo, Token};
+use tenure_core::state::{Former, Holder, Session, State};
+use tenure_log::position::Receipt;
+
+/// A call that was done.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Done {
+    /// Proof, to be kept outside the store.
+    pub receipt: Receipt,
+    /// When it was written.
+    pub at: Moment,
+    /// What there is to know.
+    pub answer: Answer,
+    /// Whether it had been done before, and this is the first answer again.
+    pub repeated: bool,
+}
+
+/// A session granted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Grant {
+    /// Its number.
+    pub session: SessionNo,
+    /// What to present with every write.
+    pub token: Token,
+    /// Who holds it.
+    pub holder: Holder,
+    /// Former holders that were never proven dead and may still be writing files.
+    pub former: Vec<Former>,
+}
+
+/// What there is to know beside position and receipt.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Answer {
+    /// Of register and adopt.
+    Granted(Grant),
+    /// Of accept.
+    Accepted {
+        /// The dispatch.
+        dispatch: DispatchNo,
+        /// Whose binding it is.
+        session: SessionNo,
+        /// The generation of the binding.
+        generation: Generation,
+        /// Who else works there.
+        shared: Vec<Shared>,
+        /// What to mind; `None` when alone.
+        instruction: Option<&'static str>,
+    },
+    /// Of dispatch.
+    Dispatched {
+        /// The dispatch.
+        dispatch: DispatchNo,
+        /// Its work envelope.
+        envelope: EnvelopeNo,
+    },
+    /// Of send.
+    Sent {
+        /// The envelope.
+        envelope: EnvelopeNo,
+    },
+    /// Of everything else.
+    Plain,
+}
+
+/// The answer that events give, read in the state that shows them.
+pub(super) fn answer(state: &State, events: &[Event]) -> Answer {
+    match events.first() {
+        Some(Event::Registered(e)) => granted(state, e.session, e.generation),
+        Some(Event::Adopted(e)) => granted(state, e.session, e.generation),
+        Some(Event::Accepted(e)) => accepted(state, e.dispatch),
+        Some(Event::Dispatched(e)) => {
+            Answer::Dispatched { dispatch: e.dispatch, envelope: e.envelope }
+        }
+        Some(Event::Sent(e)) => Answer::Sent { envelope: e.envelope },
+        _ => Answer::Plain,
+    }
+}
+
+/// The answer to a command that had nothing left to do, and when what it asks for was done.
+pub(super) fn standing(state: &State, request: &Request) -> (Moment, Answer) {
+    match &request.input.command {
+        Command::Accept(c) => {
+            let since = state.dispatch(c.dispatch).map(|row| row.since);
+            (since.unwrap_or(state.at), accepted(state, c.dispatch))
+        }
+        Command::Retire(c) => {
+            let session = state.find(request.texts.get(c.name)).and_then(|s| state.session(s));
+            (session.map_or(state.at, Session::since), Answer::Plain)
+        }
+        _ => (state.at, Answer::Plain),
+    }
+}
+
+fn granted(state: &State, session: SessionNo, generation: Generation) -> Answer {
+    let record = state.session(session);
+    let holder = record.and_then(|r| r.holder);
+    let name = Name::parse(&state.name(session));
+    match (record, holder, name) {
+        (Some(record), Some(holder), Ok(name)) => Answer::Granted(Grant {
+            session,
+            token: Token { name, generation, secret: None },
+            holder,
+            former: record.formers.clone(),
+        }),
+        _ => Answer::Plain,
+    }
+}
+
+fn accepted(state: &State, dispatch: DispatchNo) -> Answer {
+    let (Some(row), Some(live)) = (state.dispatch(dispatch), state.live.get(&dispatch)) else {
+        return Answer::Plain;
+    };
+    let list = shared(state, Some(row.session), &live.writes);
+    let said = instruction(&list);
+    Answer::Accepted {
+        dispatch,
+        session: row.session,
+        generation: row.generation,
+        shared: list,
+        instruction: said,
+    }
+}

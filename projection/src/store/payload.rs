@@ -1,0 +1,123 @@
+//! What makes two calls under one idempotency key the same: everything the caller said, and nothing that the
+//! host found (process, canonical identities, time), since a retry is made by another process.
+
+use tenure_core::command::{Command, Ref, Request};
+use tenure_core::text::TextId;
+
+use super::keys::short;
+
+/// Digest of what the caller said.
+pub(super) fn digest(request: &Request) -> [u8; 16] {
+    let mut said = Said { request, hasher: blake3::Hasher::new_derive_key("tenure call payload v1") };
+    let input = &request.input;
+    said.number(u64::from(input.command.kind()));
+    said.text(Some(input.origin.actor));
+    said.text(input.force);
+    said.text(input.presented.map(|p| p.name));
+    said.number(input.presented.map_or(0, |p| p.generation.incarnation));
+    said.number(input.presented.map_or(0, |p| p.generation.number));
+    said.command(&input.command);
+    for body in request.bodies.iter() {
+        said.bytes(body);
+    }
+    short(&said.hasher)
+}
+
+struct Said<'r> {
+    request: &'r Request,
+    hasher: blake3::Hasher,
+}
+
+impl Said<'_> {
+    fn number(&mut self, number: u64) {
+        self.hasher.update(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.hasher.update(bytes);
+    }
+
+    /// A text that may be missing; missing and empty differ.
+    fn text(&mut self, text: Option<TextId>) {
+        self.number(u64::from(text.is_some()));
+        if let Some(text) = text {
+            self.bytes(self.request.texts.get(text));
+        }
+    }
+
+    fn texts(&mut self, texts: impl ExactSizeIterator<Item = TextId>) {
+        self.number(texts.len() as u64);
+        texts.for_each(|t| self.text(Some(t)));
+    }
+
+    fn reference(&mut self, to: Option<Ref>) {
+        let (kind, number) = match to {
+            None => (0, 0),
+            Some(Ref::Dispatch(d)) => (1, d.0),
+            Some(Ref::Envelope(e)) => (2, e.0),
+        };
+        self.number(kind);
+        self.number(number);
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Register(c) => {
+                self.text(Some(c.name));
+                self.text(c.bearer.engine);
+                self.texts(c.labels.iter().map(|l| l.0));
+                self.texts(c.labels.iter().map(|l| l.1));
+                self.text(c.checkout.as_ref().map(|s| s.path));
+            }
+            Command::Adopt(c) => {
+                self.text(Some(c.name));
+                self.text(c.bearer.engine);
+                self.texts(c.labels.iter().map(|l| l.0));
+                self.texts(c.labels.iter().map(|l| l.1));
+            }
+            Command::Retire(c) => {
+                self.text(Some(c.name));
+                self.number(u64::from(c.if_idle));
+                self.text(c.reason);
+            }
+            Command::Dispatch(c) => {
+                self.text(Some(c.item));
+                self.text(Some(c.to));
+                self.number(c.to_generation.map_or(0, |g| g.incarnation));
+                self.number(c.to_generation.map_or(0, |g| g.number));
+                self.text(c.title);
+                self.texts(c.writes.iter().map(|w| w.path));
+            }
+            Command::Observe(c) => {
+                self.text(Some(c.status));
+                self.texts(c.wrote.iter().map(|w| w.path));
+            }
+            Command::Send(c) => {
+                self.text(Some(c.to));
+                self.reference(c.re);
+            }
+            Command::Note(c) => self.reference(c.on),
+            other => self.about_one_thing(other),
+        }
+    }
+
+    /// Commands about one dispatch, envelope or position.
+    fn about_one_thing(&mut self, command: &Command) {
+        let (number, detail, reason) = match command {
+            Command::Accept(c) => (c.dispatch.0, 0, None),
+            Command::Decline(c) => (c.dispatch.0, 0, Some(c.reason)),
+            Command::Report(c) => (c.dispatch.0, c.outcome as u64, None),
+            Command::Cancel(c) => (c.dispatch.0, 0, Some(c.reason)),
+            Command::Fail(c) => (c.dispatch.0, 0, Some(c.reason)),
+            Command::Deliver(c) => (c.envelope.0, 0, None),
+            Command::Acknowledge(c) => (c.envelope.0, 0, None),
+            Command::Settle(c) => (0, c.how as u64, Some(c.reason)),
+            Command::AcceptFinding(c) => (c.position.0, 0, Some(c.reason)),
+            _ => (0, 0, None),
+        };
+        self.number(number);
+        self.number(detail);
+        self.text(reason);
+    }
+}

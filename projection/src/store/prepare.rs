@@ -1,0 +1,232 @@
+//! From a call to a request: limits, canonical paths, the process to be recorded, evidence. Everything that
+//! looks at the outside happens here, before any lock.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tenure_core::command::{
+    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, Cancel, Command, Decline, Deliver,
+    Dispatch, Fail, Input, Key, Note, Observe, Origin, Presented, Register, Report, Request, Retire,
+    Send, Settle,
+};
+use tenure_core::id::Name;
+use tenure_core::limits;
+use tenure_core::path::Scope;
+use tenure_core::text::{Bodies, BodyId, TextId, Texts};
+use tenure_log::journal::Deadline;
+
+use crate::call::{self, Call, IdempotencyKey, Verb};
+use crate::checkouts::locate;
+use crate::error::{Error, Failure};
+
+use super::Store;
+use super::{keys, payload};
+
+/// A request that is ready to be judged.
+pub(super) struct Prepared {
+    pub request: Request,
+    pub key: Option<IdempotencyKey>,
+    pub deadline: Deadline,
+}
+
+/// Builds the request of a call.
+pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
+    let mut write = Writing { store, texts: Texts::default(), bodies: Bodies::default() };
+    let this = store.host().this();
+    let actor = call.actor.clone().unwrap_or_else(|| format!("uid{}@{}", this.uid, this.name));
+    let actor = write.text("the actor", &actor, limits::LABEL_BYTES_MAX)?;
+    let command = write.command(&call.verb, actor)?;
+    let presented = call.token.as_ref().map(|token| Presented {
+        name: write.texts.add(token.name.as_str().as_bytes()),
+        generation: token.generation,
+        secret_matched: None,
+    });
+    let force = call.force.as_deref().map(|r| write.reason(r)).transpose()?;
+    let evidence = match &call.verb {
+        Verb::Adopt { name, .. } => evidence(store, name)?,
+        _ => None,
+    };
+    let (texts, bodies) = (write.texts, write.bodies);
+    let origin = Origin { actor, uid: this.uid, pid: this.pid, host: this.id };
+    let mut request = Request {
+        input: Input { command, origin, presented, force, evidence, key: None },
+        texts,
+        bodies,
+        time: store.now(),
+    };
+    if let Some(key) = &call.key {
+        if key.0.is_empty() {
+            return Err(Error::Empty("an idempotency key").into());
+        }
+        within("the idempotency key", key.0.len(), limits::KEY_BYTES_MAX)?;
+        let payload = payload::digest(&request);
+        request.input.key = Some(Key { digest: keys::digest(key), payload });
+    }
+    Ok(Prepared { request, key: call.key, deadline: call.deadline })
+}
+
+fn within(what: &'static str, offered: usize, max: usize) -> Result<(), Error> {
+    if offered > max { Err(Error::Limit { what, offered, max }) } else { Ok(()) }
+}
+
+/// What the probe says about the holder that is to be taken over from.
+fn evidence(
+    store: &Store,
+    name: &Name,
+) -> Result<Option<tenure_core::holder::Evidence>, Error> {
+    store.catch_up()?;
+    let live = store.0.live.read();
+    let session = live.state.find(name.as_str().as_bytes());
+    Ok(session.and_then(|s| store.evidence(&live.state, s)))
+}
+
+/// Locates paths relative to the working directory.
+pub(super) fn locate_all(store: &Store, paths: &[PathBuf]) -> Result<Vec<Scope<Vec<u8>>>, Error> {
+    within("the list of write scopes", paths.len(), limits::SCOPES_MAX)?;
+    paths.iter().map(|path| located(store, path)).collect()
+}
+
+fn located(store: &Store, path: &PathBuf) -> Result<Scope<Vec<u8>>, Error> {
+    let scope = |source| Error::Scope { path: path.clone(), source: Arc::new(source) };
+    locate(store.host(), std::path::Path::new("."), path).map_err(scope)
+}
+
+/// A request being written.
+struct Writing<'s> {
+    store: &'s Store,
+    texts: Texts,
+    bodies: Bodies,
+}
+
+impl Writing<'_> {
+    fn text(&mut self, what: &'static str, text: &str, max: usize) -> Result<TextId, Error> {
+        within(what, text.len(), max)?;
+        Ok(self.texts.add(text.as_bytes()))
+    }
+
+    fn name(&mut self, name: &Name) -> TextId {
+        self.texts.add(name.as_str().as_bytes())
+    }
+
+    fn reason(&mut self, reason: &str) -> Result<TextId, Error> {
+        if reason.trim().is_empty() {
+            return Err(Error::Empty("a reason"));
+        }
+        self.text("the reason", reason, limits::REASON_BYTES_MAX)
+    }
+
+    fn body(&mut self, body: &[u8]) -> Result<BodyId, Error> {
+        within("the text", body.len(), limits::BODY_BYTES_MAX)?;
+        Ok(self.bodies.add(body))
+    }
+
+    fn scope(&mut self, path: &PathBuf) -> Result<Scope<TextId>, Error> {
+        let scope = located(self.store, path)?;
+        Ok(scope.map(|bytes| self.texts.add(bytes)))
+    }
+
+    fn scopes(&mut self, paths: &[PathBuf]) -> Result<Vec<Scope<TextId>>, Error> {
+        let scopes = locate_all(self.store, paths)?;
+        Ok(scopes.iter().map(|s| s.map(|bytes| self.texts.add(bytes))).collect())
+    }
+
+    fn labels(&mut self, labels: &[call::Label]) -> Result<Vec<(TextId, TextId)>, Error> {
+        within("the list of labels", labels.len(), limits::LABELS_MAX)?;
+        let mut pair = |label: &call::Label| {
+            let key = self.text("a label's key", &label.key, limits::LABEL_BYTES_MAX)?;
+            let value = self.text("a label's value", &label.value, limits::LABEL_BYTES_MAX)?;
+            Ok((key, value))
+        };
+        labels.iter().map(&mut pair).collect()
+    }
+
+    fn bearer(&mut self, bearer: &call::Bearer, actor: TextId) -> Result<Bearer, Error> {
+        let host = self.store.host();
+        let bearing = host.bearing(bearer.process)?;
+        let host_name = host.this().name;
+        let host_name = self.text("the host's name", &host_name, limits::LABEL_BYTES_MAX)?;
+        let engine = bearer.engine.as_deref();
+        let engine =
+            engine.map(|e| self.text("the engine", e, limits::LABEL_BYTES_MAX)).transpose()?;
+        Ok(Bearer { bearing, actor, host_name, engine })
+    }
+
+    fn command(&mut self, verb: &Verb, actor: TextId) -> Result<Command, Error> {
+        Ok(match verb {
+            Verb::Register { name, bearer, labels, checkout } => Register {
+                name: self.name(name),
+                bearer: self.bearer(bearer, actor)?,
+                labels: self.labels(labels)?,
+                checkout: checkout.as_ref().map(|c| self.scope(c)).transpose()?,
+            }
+            .into(),
+            Verb::Adopt { name, bearer, labels } => Adopt {
+                name: self.name(name),
+                bearer: self.bearer(bearer, actor)?,
+                labels: self.labels(labels)?,
+            }
+            .into(),
+            Verb::Retire { name, if_idle, reason } => Retire {
+                name: self.name(name),
+                if_idle: *if_idle,
+                reason: reason.as_deref().map(|r| self.reason(r)).transpose()?,
+            }
+            .into(),
+            Verb::Dispatch { item, to, to_generation, title, writes, body } => Dispatch {
+                item: self.name(item),
+                to: self.name(to),
+                to_generation: *to_generation,
+                title: title
+                    .as_deref()
+                    .map(|t| self.text("the title", t, limits::TITLE_BYTES_MAX))
+                    .transpose()?,
+                writes: self.scopes(writes)?,
+                body: body.as_deref().map(|b| self.body(b)).transpose()?,
+            }
+            .into(),
+            other => self.small_command(other)?,
+        })
+    }
+
+    /// The commands that carry little.
+    fn small_command(&mut self, verb: &Verb) -> Result<Command, Error> {
+        Ok(match verb {
+            Verb::Accept { dispatch } => Accept { dispatch: *dispatch }.into(),
+            Verb::Decline { dispatch, reason } => {
+                Decline { dispatch: *dispatch, reason: self.reason(reason)? }.into()
+            }
+            Verb::Report { dispatch, outcome, body } => Report {
+                dispatch: *dispatch,
+                outcome: *outcome,
+                body: body.as_deref().map(|b| self.body(b)).transpose()?,
+            }
+            .into(),
+            Verb::Cancel { dispatch, reason } => {
+                Cancel { dispatch: *dispatch, reason: self.reason(reason)? }.into()
+            }
+            Verb::Fail { dispatch, reason } => {
+                Fail { dispatch: *dispatch, reason: self.reason(reason)? }.into()
+            }
+            Verb::Note { body, on } => Note { body: self.body(body)?, on: *on }.into(),
+            Verb::Observe { status, wrote } => Observe {
+                status: self.text("the status", status, limits::STATUS_BYTES_MAX)?,
+                wrote: self.scopes(wrote)?,
+            }
+            .into(),
+            Verb::Send { to, body, re } => {
+                Send { to: self.name(to), body: self.body(body)?, re: *re }.into()
+            }
+            Verb::Deliver { envelope } => Deliver { envelope: *envelope }.into(),
+            Verb::Acknowledge { envelope } => Acknowledge { envelope: *envelope }.into(),
+            Verb::Settle { how, reason } => {
+                Settle { how: *how, incarnation: 0, reason: self.reason(reason)? }.into()
+            }
+            Verb::AcceptFinding { position, reason } => {
+                AcceptFinding { position: *position, reason: self.reason(reason)? }.into()
+            }
+            Verb::Register { .. } | Verb::Adopt { .. } | Verb::Retire { .. } | Verb::Dispatch { .. } => {
+                unreachable!("these are handled by `command`")
+            }
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! Snapshots: the state at a durable position, so that opening costs the tail. Never truth: whatever does not
+//! fit is ignored and rebuilt.
+
+use tenure_core::codec;
+use tenure_core::state::State;
+use tenure_log::frame::Depth;
+use tenure_log::journal::Journal;
+use tenure_log::position::{Chain, Head, Position};
+
+use crate::error::Error;
+
+/// A snapshot that fits.
+pub(super) struct Found {
+    pub state: State,
+    pub head: Head,
+    pub bytes: u64,
+}
+
+const MAGIC: &[u8; 8] = b"tnrsnp01";
+const HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 8 + 8 + 16 + 8;
+
+/// The name of the blob that holds the newest snapshot.
+const BLOB: &str = "state";
+
+/// Version of the state's encoding. A change of `State` or of what it encodes raises it.
+const STATE_VERSION: u32 = 1;
+
+/// Frames between two snapshots at least.
+const FRAMES_MIN: u64 = 2048;
+/// A snapshot is due when the frames since the last one are worth its bytes at this rate, so that writing
+/// snapshots costs a bounded share of appending.
+const BYTES_PER_FRAME: u64 = 128;
+
+/// Whether the tail is long enough for a new snapshot.
+pub(super) fn is_due(frames: u64, snapshot_bytes: u64) -> bool {
+    frames >= FRAMES_MIN && frames * BYTES_PER_FRAME >= snapshot_bytes
+}
+
+/// Loads the newest snapshot, if it fits this journal.
+pub(super) fn load(journal: &dyn Journal) -> Result<Option<Found>, Error> {
+    // A snapshot that cannot be read is as good as none.
+    let Ok(Some(bytes)) = journal.snapshots().read(BLOB) else { return Ok(None) };
+    let Some((head, body)) = parse(journal, &bytes) else { return Ok(None) };
+    if !stands(journal, head)? {
+        return Ok(None);
+    }
+    let Ok(state) = codec::decode::<State>(body) else { return Ok(None) };
+    if state.at.position.0 != head.position.0 {
+        return Ok(None);
+    }
+    Ok(Some(Found { state, head, bytes: bytes.len() as u64 }))
+}
+
+fn parse<'b>(journal: &dyn Journal, bytes: &'b [u8]) -> Option<(Head, &'b [u8])> {
+    let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
+    let word = |at: usize| u64::from_le_bytes(*header[at..].first_chunk().expect("in the header"));
+    let half = |at: usize| u32::from_le_bytes(*header[at..].first_chunk().expect("in the header"));
+    let sixteen = |at: usize| -> [u8; 16] { *header[at..].first_chunk().expect("in the header") };
+    let identity = journal.identity();
+    let fits = &header[..8] == MAGIC
+        && half(8) == STATE_VERSION
+        && half(12) == crc(body)
+        && sixteen(16) == identity.store.0
+        && word(32) == identity.incarnation.0
+        && word(64) == body.len() as u64;
+    let head = Head { position: Position(word(40)), chain: Chain(sixteen(48)) };
+    fits.then_some((head, body))
+}
+
+fn crc(body: &[u8]) -> u32 {
+    let hash = blake3::hash(body);
+    u32::from_le_bytes(*hash.as_bytes().first_chunk().expect("a BLAKE3 hash has 32 bytes"))
+}
+
+/// Whether the log has that head: a snapshot from another past is none.
+fn stands(journal: &dyn Journal, head: Head) -> Result<bool, Error> {
+    if head.position.0 == 0 || head.position > journal.durable()? {
+        return Ok(false);
+    }
+    let mut frames = journal.read_from(head.position.before(), Depth::Facts)?;
+    Ok(match frames.next() {
+        Some(frame) => frame?.header.head() == head,
+        None => false,
+    })
+}
+
+/// Writes a snapshot of a durable state.
+pub(super) fn save(journal: &dyn Journal, state: &State, head: Head) -> Result<u64, Error> {
+    let body = codec::encode(state).map_err(|_| Error::TooLarge)?;
+    let identity = journal.identity();
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&STATE_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&crc(&body).to_le_bytes());
+    bytes.extend_from_slice(&identity.store.0);
+    bytes.extend_from_slice(&identity.incarnation.0.to_le_bytes());
+    bytes.extend_from_slice(&head.position.0.to_le_bytes());
+    bytes.extend_from_slice(&head.chain.0);
+    bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&body);
+    journal.snapshots().write_atomic(BLOB, &bytes)?;
+    Ok(bytes.len() as u64)
+}

@@ -1,0 +1,3 @@
+//! The rules, row by row.
+
+mod registration;
