@@ -9,6 +9,7 @@
 //! page without a name knows that what it published there reached nobody.
 
 pub mod anchor;
+pub mod copy;
 pub mod counters;
 pub mod place;
 

@@ -5,14 +5,17 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
+use crate::control::{CONTROL_BYTES, CONTROL_NAME};
 use crate::fault::Fault;
 use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::scan::{ReadAt, read_full};
+use crate::storage::{Access, Directory, StoredFile};
 
-/// Where the segment files of a store are read from.
+/// Where the files of a store are read from.
 pub trait Look {
     /// The names in the segments directory, in any order; none when it is not there.
     ///
@@ -25,11 +28,18 @@ pub trait Look {
     /// # Errors
     /// The system's answer; also for what is not a regular file.
     fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>>;
+
+    /// The control page's bytes; none when there is no such file.
+    ///
+    /// # Errors
+    /// The system's answer.
+    fn control(&self) -> io::Result<Option<Vec<u8>>>;
 }
 
 /// The segments of a store directory, read directly.
 #[derive(Clone, Debug)]
 pub struct PlainDirectory {
+    store: PathBuf,
     segments: PathBuf,
 }
 
@@ -38,6 +48,7 @@ impl PlainDirectory {
     #[must_use]
     pub fn new(directory: &Path) -> PlainDirectory {
         PlainDirectory {
+            store: directory.to_owned(),
             segments: directory.join("segments"),
         }
     }
@@ -57,6 +68,56 @@ impl Look for PlainDirectory {
     fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>> {
         Ok(Box::new(open_plain(&self.segments.join(name))?))
     }
+
+    fn control(&self) -> io::Result<Option<Vec<u8>>> {
+        match open_plain(&self.store.join(CONTROL_NAME)) {
+            Ok(file) => read_control(&file).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A store's directory, through the storage it is used with.
+impl Look for Arc<dyn Directory> {
+    fn names(&self) -> io::Result<Vec<String>> {
+        match self.list("segments") {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>> {
+        let file = Directory::open(&**self, &format!("segments/{name}"), Access::Read)?;
+        Ok(Box::new(Stored(file)))
+    }
+
+    fn control(&self) -> io::Result<Option<Vec<u8>>> {
+        match Directory::open(&**self, CONTROL_NAME, Access::Read) {
+            Ok(file) => read_control(&Stored(file)).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+struct Stored(Arc<dyn StoredFile>);
+
+impl ReadAt for Stored {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(into, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+}
+
+fn read_control(file: &dyn ReadAt) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; CONTROL_BYTES];
+    let read = read_full(file, &mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
 }
 
 /// Opens a regular file for reading: links are not followed, and a pipe is refused instead of waited for.

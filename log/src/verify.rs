@@ -10,6 +10,8 @@ use std::io;
 
 use receipts::Witness;
 
+use crate::control::CONTROL_NAME;
+use crate::control::copy::PageCopy;
 use crate::fault::Fault;
 use crate::format::{SegmentHeader, SegmentName};
 use crate::look::{Look, read_header};
@@ -25,7 +27,7 @@ use crate::scan::{Checks, Cursor, ReadAt, Run, Source, Span, Step, Stop, Walk, W
 pub struct Options {
     /// The store the segments should belong to, where it is known.
     pub store: Option<StoreId>,
-    /// The highest durable position the control page states; read before `verify` is called.
+    /// A durable position known from elsewhere, beside the one that the control page states.
     pub slot: Position,
     /// Whether somebody may be writing.
     pub writer: Writer,
@@ -114,8 +116,11 @@ impl Survey {
     }
 
     fn all(&mut self, look: &dyn Look) {
+        // Before the segments: a slot read later may be ahead of the bytes that were looked at.
+        let page = self.control(look);
         let lineage = Lineage::of(self.options.store, &self.headers(look));
         self.identity = lineage.newest;
+        self.believe(page);
         self.found
             .obstacles
             .extend(lineage.obstacles.iter().cloned());
@@ -144,6 +149,33 @@ impl Survey {
             open(look, late.name())
                 .and_then(|mut file| self.late(late, &mut file))
                 .unwrap_or_else(|error| self.unreadable(late.name(), &error));
+        }
+    }
+
+    fn control(&mut self, look: &dyn Look) -> Option<PageCopy> {
+        let why = match look.control() {
+            Ok(Some(bytes)) => match PageCopy::of(&bytes) {
+                Some(page) => return Some(page),
+                None => "it is no control page: what it knows to be durable is not known",
+            },
+            Ok(None) => "it is not there: what it knew to be durable is not known",
+            Err(_) => "it could not be read: what it knows to be durable is not known",
+        };
+        self.coverage.skip(CONTROL_NAME, why);
+        None
+    }
+
+    /// The control page can be made anew at any time, so that one of another store says nothing about this one.
+    fn believe(&mut self, page: Option<PageCopy>) {
+        let Some(page) = page else { return };
+        if self
+            .identity
+            .is_some_and(|header| header.store != page.store())
+        {
+            self.coverage
+                .skip(CONTROL_NAME, "it belongs to another store");
+        } else if let Some(mark) = page.mark() {
+            self.found.slot = self.found.slot.max(mark.head.position);
         }
     }
 

@@ -172,6 +172,7 @@ fn golden_files_are_read_as_on_the_day_they_were_written() {
                     )
                 })
                 .collect(),
+            None,
         );
         let text = std::fs::read_to_string(home.join("expected.txt")).expect("readable");
         assert_eq!(expected(&home, &files), text, "{}", home.display());

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod damage;
+mod evidence;
 mod frame;
 mod golden;
 mod inspect;

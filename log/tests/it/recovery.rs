@@ -396,7 +396,7 @@ fn a_torn_tail_is_kept_in_quarantine_and_zeroed() {
         let copy = carry_out(&*dir, &repair).expect("repaired");
         let kept = std::fs::read(home.join("quarantine").join(copy)).expect("kept");
         assert_eq!(kept, cut_short[offset..repair.dirty_end as usize]);
-        let after = verify(&PlainDirectory::new(&home), &Options::default());
+        let after = verify(&dir, &Options::default());
         assert_eq!(
             (after.row, after.end.map(|end| end.head.position)),
             (Row::Clean, Some(Position(7)))

@@ -14,9 +14,9 @@ use tenure_log::scan::ReadAt;
 pub const STORE: StoreId = StoreId([0xa1; 16]);
 pub const SALT: Salt = Salt([0xb2; 16]);
 
-/// The segments directory of a store, in memory.
+/// The segments directory of a store and its control page, in memory.
 #[derive(Clone, Debug, Default)]
-pub struct Files(pub BTreeMap<String, Vec<u8>>);
+pub struct Files(pub BTreeMap<String, Vec<u8>>, pub Option<Vec<u8>>);
 
 impl Look for Files {
     fn names(&self) -> io::Result<Vec<String>> {
@@ -26,6 +26,10 @@ impl Look for Files {
     fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>> {
         let bytes = self.0.get(name).ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(Bytes(bytes.clone())))
+    }
+
+    fn control(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.1.clone())
     }
 }
 
