@@ -123,10 +123,7 @@ fn verify_and_inspect_change_nothing_and_take_no_lock() {
     assert_eq!(locked.len(), 3);
 }
 
-/// The control page's durable mark is read before the segments; a page that can tell nothing is said to be skipped.
-#[test]
-fn the_durable_mark_of_the_control_page_is_believed_when_it_is_of_this_store() {
-    let mut builder = Builder::small();
+fn page_of(builder: &Builder, store: StoreId, durable: Position) -> Vec<u8> {
     let head = builder.head;
     let place = HeadPlace {
         head,
@@ -134,28 +131,39 @@ fn the_durable_mark_of_the_control_page_is_believed_when_it_is_of_this_store() {
         offset: 0,
         end: 0,
     };
-    let page = |store, position| {
-        let mark = DurableMark {
-            head: Head { position, ..head },
-            segment: place.segment,
-            end: 0,
-        };
-        let word = Word {
-            epoch: Epoch(2),
-            head: head.position,
-            in_doubt: false,
-        };
-        let boot = BootId([7; 16]);
-        Birth {
-            boot,
-            store,
-            word,
-            place,
-            durable: Position::ZERO,
-            mark: Some(mark),
-        }
-        .bytes()
+    let mark = DurableMark {
+        head: Head {
+            position: durable,
+            ..head
+        },
+        segment: place.segment,
+        end: 0,
     };
+    let word = Word {
+        epoch: Epoch(2),
+        head: head.position,
+        in_doubt: false,
+    };
+    let boot = BootId([7; 16]);
+    Birth {
+        boot,
+        store,
+        word,
+        place,
+        durable: Position::ZERO,
+        mark: Some(mark),
+    }
+    .bytes()
+}
+
+/// The control page's durable mark is read before the segments; a page that can tell nothing is said to be skipped.
+#[test]
+fn the_durable_mark_of_the_control_page_is_believed_when_it_is_of_this_store() {
+    let mut builder = Builder::small();
+    let page = |store, position| page_of(&builder, store, Position(position));
+    let whole = page(STORE, 9);
+    let foreign = page(StoreId([1; 16]), 9);
+    let lesser = page(STORE, 8);
     let (name, offset, _) = builder.frames[8];
     builder.file(name)[offset + 84] ^= 1;
     let mut judge = |control: Option<Vec<u8>>| {
@@ -166,21 +174,14 @@ fn the_durable_mark_of_the_control_page_is_believed_when_it_is_of_this_store() {
             report.coverage.skipped.first().map(|skipped| skipped.why),
         )
     };
-    assert_eq!(
-        judge(Some(page(STORE, Position(9)))),
-        (Row::DurableBad, None)
-    );
-    assert_eq!(judge(Some(page(STORE, Position(8)))), (Row::TornTail, None));
-    let foreign = judge(Some(page(StoreId([1; 16]), Position(9))));
+    assert_eq!(judge(Some(whole.clone())), (Row::DurableBad, None));
+    assert_eq!(judge(Some(lesser)), (Row::TornTail, None));
+    let foreign = judge(Some(foreign));
     assert_eq!(
         foreign,
         (Row::TornTail, Some("it belongs to another store"))
     );
-    for nothing in [
-        None,
-        Some(vec![0; 12288]),
-        Some(page(STORE, Position(9))[..12280].to_vec()),
-    ] {
+    for nothing in [None, Some(vec![0; 12288]), Some(whole[..12280].to_vec())] {
         let (row, why) = judge(nothing);
         assert_eq!(row, Row::TornTail);
         assert!(
@@ -188,7 +189,7 @@ fn the_durable_mark_of_the_control_page_is_believed_when_it_is_of_this_store() {
             "{why:?}"
         );
     }
-    let mut torn = page(STORE, Position(9));
+    let mut torn = whole;
     torn[8 * 64 + 2] ^= 1;
     assert_eq!(
         judge(Some(torn)),
