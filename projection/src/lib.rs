@@ -6,11 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
-#[path = "checkouts_until_landed.rs"] // delete with the line below when checkouts.rs lands
 pub mod checkouts;
 pub mod entry;
 pub mod error;
-#[path = "host_until_landed.rs"] // delete with the file when host.rs lands
 pub mod host;
 pub mod projection;
 pub mod store;

@@ -1,4 +1,7 @@
-//! Tests of the join: rules over a log, through the store's own door.
+//! Tests of the join through its public door: rules over a log, and the machine they are asked on.
 
+mod actors;
+mod checkouts;
+mod host;
 mod rules;
 mod scene;

@@ -1,0 +1,4 @@
+//! Behaviours of the rules through their public door.
+
+mod liveness;
+mod paths;
