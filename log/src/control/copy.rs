@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use super::place::{self, DurableMark};
 use super::{CONTROL_BYTES, MAGIC, at, halves_to_bytes};
 use crate::position::StoreId;
-use crate::storage::{BootId, SharedMemory};
+use crate::storage::SharedMemory;
 
 /// A page's bytes, as they were at one moment or nearly so.
 #[derive(Debug)]
@@ -32,13 +32,10 @@ impl PageCopy {
     /// The store that the page belongs to.
     #[must_use]
     pub fn store(&self) -> StoreId {
-        StoreId(self.sixteen(at::STORE))
-    }
-
-    /// The boot that the volatile half held for.
-    #[must_use]
-    pub fn boot(&self) -> BootId {
-        BootId(self.sixteen(at::BOOT))
+        StoreId(halves_to_bytes(
+            self.load(at::STORE),
+            self.load(at::STORE + 1),
+        ))
     }
 
     /// What is durable across boots.
@@ -49,10 +46,6 @@ impl PageCopy {
 
     fn load(&self, index: usize) -> u64 {
         self.word(index).load(std::sync::atomic::Ordering::SeqCst)
-    }
-
-    fn sixteen(&self, index: usize) -> [u8; 16] {
-        halves_to_bytes(self.load(index), self.load(index + 1))
     }
 }
 
