@@ -286,11 +286,8 @@ fn the_second_decoder_agrees_on_every_file() {
     assert_agree(&paths, &theirs);
 }
 
-/// What the writer writes, through rotation and a raise, is clean to `verify` and the same to the second decoder.
-#[test]
-fn what_the_writer_writes_is_clean_and_read_by_both_decoders() {
-    let scratch = tempfile::tempdir().expect("a directory");
-    let home = scratch.path().join("store");
+/// Twenty-five frames by the writer, through rotations and a raise; the receipts that it gave.
+fn write(home: &Path) -> Vec<Receipt> {
     let tuning = Tuning {
         segment_bytes: vec![4096 + 600],
         fill_bytes: 300,
@@ -302,7 +299,7 @@ fn what_the_writer_writes_is_clean_and_read_by_both_decoders() {
         tuning,
         ..log::Options::default()
     };
-    let log = SegmentLog::open(Arc::new(Disk), &home, options).expect("opened");
+    let log = SegmentLog::open(Arc::new(Disk), home, options).expect("opened");
     let draft = |n: u64| Draft {
         time: TimeMicros(n as i64),
         parts: Parts {
@@ -329,7 +326,15 @@ fn what_the_writer_writes_is_clean_and_read_by_both_decoders() {
             chain,
         });
     }
-    drop(log);
+    receipts
+}
+
+/// What the writer writes, through rotation and a raise, is clean to `verify` and the same to the second decoder.
+#[test]
+fn what_the_writer_writes_is_clean_and_read_by_both_decoders() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let home = scratch.path().join("store");
+    let receipts = write(&home);
     let report = verify(
         &PlainDirectory::new(&home),
         &Options {
