@@ -1,5 +1,6 @@
 //! Every prefix and every changed byte of a small store, and bytes made by somebody who is no writer.
 
+use proptest::prelude::*;
 use tenure_log::error::Next;
 use tenure_log::fault::Fault;
 use tenure_log::format::SEGMENT_HEADER_BYTES;
@@ -410,6 +411,45 @@ fn length_bombs_are_refused_by_the_header() {
             } else {
                 assert!(matches!(fault, Fault::HeaderCrc { .. }), "{fault}");
             }
+        }
+    }
+}
+
+proptest! {
+    /// However many bytes are changed, in however many files: what is not as it was written is said, and nothing before
+    /// the first change is doubted.
+    #[test]
+    fn any_damage_is_said_and_what_stands_before_it_is_kept(
+        damages in prop::collection::vec((0..3usize, any::<u16>(), any::<u8>(), 1..200usize), 1..5),
+    ) {
+        let builder = Builder::small();
+        let mut files = builder.files.clone();
+        let names: Vec<String> = files.0.keys().cloned().collect();
+        for (file, at, byte, len) in damages {
+            let bytes = files.0.get_mut(&names[file]).expect("listed");
+            let from = at as usize % bytes.len();
+            let to = (from + len).min(bytes.len());
+            bytes[from..to].fill(byte);
+        }
+        let changed = |name: &str, from: usize, to: usize| {
+            files.0[name][from..to] != builder.files.0[name][from..to]
+        };
+        let header_changed = names.iter().any(|name| changed(name, 0, SEGMENT_HEADER_BYTES));
+        let bad: Vec<bool> = builder
+            .frames
+            .iter()
+            .map(|(name, offset, len)| changed(&name.to_string(), *offset, offset + len))
+            .collect();
+        let judged = report(&files);
+        if header_changed {
+            prop_assert_eq!(judged.row, Row::Structure);
+        } else if let Some(first) = bad.iter().position(|bad| *bad) {
+            prop_assert!(matches!(judged.outcome, Outcome::Damaged | Outcome::TornTail));
+            prop_assert_eq!(judged.coverage.horizon, Position(first as u64));
+            let good = bad.iter().filter(|bad| !**bad).count() as u64;
+            prop_assert_eq!(judged.coverage.frames, good, "no good frame is lost to its neighbours' damage");
+        } else {
+            prop_assert_eq!(judged.coverage.horizon, Position(9));
         }
     }
 }
