@@ -34,7 +34,14 @@ impl Call {
     /// A call without token, force or key that may wait for ever.
     #[must_use]
     pub fn new(verb: Verb) -> Self {
-        Self { verb, actor: None, token: None, force: None, key: None, deadline: Deadline::NEVER }
+        Self {
+            verb,
+            actor: None,
+            token: None,
+            force: None,
+            key: None,
+            deadline: Deadline::NEVER,
+        }
     }
 
     /// The same call under a token.
@@ -95,7 +102,10 @@ impl Bearer {
     /// This process, with no engine named: what a host program means by itself.
     #[must_use]
     pub fn itself() -> Self {
-        Self { process: ProcessChoice::Itself, engine: None }
+        Self {
+            process: ProcessChoice::Itself,
+            engine: None,
+        }
     }
 }
 

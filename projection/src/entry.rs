@@ -13,7 +13,10 @@ use crate::error::Error;
 /// When and where a frame stands.
 #[must_use]
 pub fn moment(header: &Header) -> Moment {
-    Moment { position: Position(header.position.0), time: Time(header.time.0) }
+    Moment {
+        position: Position(header.position.0),
+        time: Time(header.time.0),
+    }
 }
 
 /// Decodes what a replay needs of a frame.
@@ -22,8 +25,12 @@ pub fn moment(header: &Header) -> Moment {
 /// [`Error::Facts`] when the parts do not decode: the frame's checksums held, and its content does not.
 pub fn decode(frame: &FrameRef<'_>) -> Result<Entry, Error> {
     let at = moment(&frame.header);
-    v1::decode_entry(frame.facts, frame.texts, at, frame.header.incarnation.0)
-        .map_err(|fault| Error::Facts { position: at.position, fault })
+    v1::decode_entry(frame.facts, frame.texts, at, frame.header.incarnation.0).map_err(|fault| {
+        Error::Facts {
+            position: at.position,
+            fault,
+        }
+    })
 }
 
 /// Decodes the input that a frame's decision was made on.
@@ -32,8 +39,12 @@ pub fn decode(frame: &FrameRef<'_>) -> Result<Entry, Error> {
 /// [`Error::Facts`] when the parts do not decode or a text is not the one its facts name.
 pub fn decode_request(frame: &FrameRef<'_>) -> Result<Request, Error> {
     let at = moment(&frame.header);
-    v1::decode_request(frame.facts, frame.texts, frame.bodies, at.time)
-        .map_err(|fault| Error::Facts { position: at.position, fault })
+    v1::decode_request(frame.facts, frame.texts, frame.bodies, at.time).map_err(|fault| {
+        Error::Facts {
+            position: at.position,
+            fault,
+        }
+    })
 }
 
 /// An owned frame, lent.
@@ -57,11 +68,17 @@ pub fn draft(request: &Request, decision: &Decision) -> Result<Draft, Error> {
     getrandom::fill(&mut random).map_err(|e| Error::Random(e.to_string()))?;
     let mut nonces = random.as_chunks::<{ v1::NONCE_BYTES }>().0.iter();
     let parts = v1::encode(&decision.fence, request, &decision.events, || {
-        *nonces.next().expect("one nonce was drawn for every text and body")
+        *nonces
+            .next()
+            .expect("one nonce was drawn for every text and body")
     })
     .map_err(|_| Error::TooLarge)?;
     Ok(Draft {
         time: TimeMicros(request.time.0),
-        parts: Parts { facts: parts.facts, texts: parts.texts, bodies: parts.bodies },
+        parts: Parts {
+            facts: parts.facts,
+            texts: parts.texts,
+            bodies: parts.bodies,
+        },
     })
 }

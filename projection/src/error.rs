@@ -28,7 +28,9 @@ pub enum Error {
         fault: v1::Fault,
     },
     /// The log holds an event kind that a newer program wrote and that may decide about authority.
-    #[error("the log holds event kind {kind}, which this program does not know; use the program that wrote it")]
+    #[error(
+        "the log holds event kind {kind}, which this program does not know; use the program that wrote it"
+    )]
     NewerEvents {
         /// The first such kind.
         kind: u16,

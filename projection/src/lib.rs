@@ -11,6 +11,8 @@ pub mod entry;
 pub mod error;
 pub mod host;
 pub mod projection;
+pub mod reader;
+mod source;
 pub mod store;
 
 pub use tenure_core as core;

@@ -75,10 +75,13 @@ pub(super) fn answer(state: &State, events: &[Event]) -> Answer {
         Some(Event::Registered(e)) => granted(state, e.session, e.generation),
         Some(Event::Adopted(e)) => granted(state, e.session, e.generation),
         Some(Event::Accepted(e)) => accepted(state, e.dispatch),
-        Some(Event::Dispatched(e)) => {
-            Answer::Dispatched { dispatch: e.dispatch, envelope: e.envelope }
-        }
-        Some(Event::Sent(e)) => Answer::Sent { envelope: e.envelope },
+        Some(Event::Dispatched(e)) => Answer::Dispatched {
+            dispatch: e.dispatch,
+            envelope: e.envelope,
+        },
+        Some(Event::Sent(e)) => Answer::Sent {
+            envelope: e.envelope,
+        },
         _ => Answer::Plain,
     }
 }
@@ -91,7 +94,9 @@ pub(super) fn standing(state: &State, request: &Request) -> (Moment, Answer) {
             (since.unwrap_or(state.at), accepted(state, c.dispatch))
         }
         Command::Retire(c) => {
-            let session = state.find(request.texts.get(c.name)).and_then(|s| state.session(s));
+            let session = state
+                .find(request.texts.get(c.name))
+                .and_then(|s| state.session(s));
             (session.map_or(state.at, Session::since), Answer::Plain)
         }
         _ => (state.at, Answer::Plain),
@@ -105,7 +110,11 @@ fn granted(state: &State, session: SessionNo, generation: Generation) -> Answer 
     match (record, holder, name) {
         (Some(record), Some(holder), Ok(name)) => Answer::Granted(Grant {
             session,
-            token: Token { name, generation, secret: None },
+            token: Token {
+                name,
+                generation,
+                secret: None,
+            },
             holder,
             former: record.formers.clone(),
         }),

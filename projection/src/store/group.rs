@@ -43,7 +43,7 @@ pub(super) struct Job {
 enum Turn {
     Waiting,
     Lead,
-    Done(Verdict),
+    Done(Box<Verdict>),
     Taken,
 }
 
@@ -51,9 +51,18 @@ enum Turn {
 pub(super) enum Verdict {
     /// Appended, or done before: the answer, where it stands, and the position that it depends on. The
     /// receipt of what was done before is looked up when it is answered.
-    Done { receipt: Option<Head>, at: Moment, answer: Answer, repeated: bool, judged: Position },
+    Done {
+        receipt: Option<Head>,
+        at: Moment,
+        answer: Answer,
+        repeated: bool,
+        judged: Position,
+    },
     /// Refused; the judgement depends on everything up to that position.
-    Refused { refusal: Box<Refusal>, judged: Position },
+    Refused {
+        refusal: Box<Refusal>,
+        judged: Position,
+    },
     /// The key was used before: the first answer, or a refusal, is found when it is answered.
     Again { prior: Prior, judged: Position },
     /// It may be in the log.
@@ -92,7 +101,7 @@ impl Ticket {
                 self.job.changed.wait(&mut turn);
             }
             match std::mem::replace(&mut *turn, Turn::Taken) {
-                Turn::Done(verdict) => return verdict,
+                Turn::Done(verdict) => return *verdict,
                 Turn::Lead => {
                     *turn = Turn::Waiting;
                     drop(turn);
@@ -118,7 +127,10 @@ pub(super) fn submit(store: &Store, prepared: Prepared) -> Ticket {
         *job.turn.lock() = Turn::Lead;
     }
     drop(group);
-    Ticket { store: store.clone(), job }
+    Ticket {
+        store: store.clone(),
+        job,
+    }
 }
 
 /// Most jobs decided in one transaction: bounds how long the append lock is held.
@@ -133,7 +145,7 @@ fn lead(store: &Store) {
     };
     let verdicts = transact(store, &jobs);
     for (job, verdict) in jobs.iter().zip(verdicts) {
-        *job.turn.lock() = Turn::Done(verdict);
+        *job.turn.lock() = Turn::Done(Box::new(verdict));
         job.changed.notify_one();
     }
     let mut group = store.0.group.lock();
@@ -164,7 +176,10 @@ fn transact(store: &Store, jobs: &[Arc<Job>]) -> Vec<Verdict> {
         }
         attempt(store, jobs, &open, &mut verdicts);
     }
-    verdicts.into_iter().map(|v| v.expect("the loop ends when every job has one")).collect()
+    verdicts
+        .into_iter()
+        .map(|v| v.expect("the loop ends when every job has one"))
+        .collect()
 }
 
 /// One transaction over the jobs that are open. What a decision needs beyond the tail is read before: inside
@@ -180,7 +195,7 @@ fn attempt(store: &Store, jobs: &[Arc<Job>], open: &[usize], verdicts: &mut [Opt
     let mut judged: Vec<Judged> = Vec::new();
     let journal = store.journal();
     let result = journal.transact(known, deadline, &mut |tail| {
-        let live = live.insert(store.0.live.write());
+        let live = live.insert(store.live.write());
         judged.clear();
         match judge(live, &tail, jobs, open) {
             Ok((verdicts, drafts)) => {
@@ -207,7 +222,9 @@ fn fail(open: &[usize], verdicts: &mut [Option<Verdict>], error: &Error) {
 /// The latest deadline among the jobs: who can wait longer carries who cannot.
 fn deadline(jobs: &[Arc<Job>], open: &[usize]) -> Deadline {
     let now = std::time::Instant::now();
-    let left = open.iter().map(|n| jobs[*n].prepared.lock().deadline.remaining(now));
+    let left = open
+        .iter()
+        .map(|n| jobs[*n].prepared.lock().deadline.remaining(now));
     match left.reduce(|a, b| Some(a?.max(b?))).flatten() {
         Some(left) => Deadline::at(now + left),
         None => Deadline::NEVER,
@@ -256,22 +273,40 @@ fn one(
     if let Some(key) = request.input.key
         && let Some(prior) = live.known_prior(key.digest)
     {
-        return Ok(Judged::Final(Verdict::Again { prior, judged: live.state.at.position }));
+        return Ok(Judged::Final(Verdict::Again {
+            prior,
+            judged: live.state.at.position,
+        }));
     }
     match decide(&live.state, request) {
         Ok(decision) if decision.events.is_empty() => {
             let (at, answer) = standing(&live.state, request);
             let judged = live.state.at.position;
-            Ok(Judged::Final(Verdict::Done { receipt: None, at, answer, repeated: true, judged }))
+            Ok(Judged::Final(Verdict::Done {
+                receipt: None,
+                at,
+                answer,
+                repeated: true,
+                judged,
+            }))
         }
         Ok(decision) => {
             let draft = drafts.len();
             append(live, request, &decision, at, drafts)?;
             let prior = |key: tenure_core::command::Key| (key.digest, key.payload);
             if let Some((key, payload)) = request.input.key.map(prior) {
-                live.note_key(key, Prior { position: at.position, payload });
+                live.note_key(
+                    key,
+                    Prior {
+                        position: at.position,
+                        payload,
+                    },
+                );
             }
-            Ok(Judged::Drafted { draft, answer: answer(&live.state, &decision.events) })
+            Ok(Judged::Drafted {
+                draft,
+                answer: answer(&live.state, &decision.events),
+            })
         }
         Err(refusal) => {
             // A refusal binds no key.
@@ -280,7 +315,10 @@ fn one(
                 append(live, request, &decision, at, drafts)?;
             }
             let judged = live.state.at.position;
-            Ok(Judged::Final(Verdict::Refused { refusal: Box::new(refusal), judged }))
+            Ok(Judged::Final(Verdict::Refused {
+                refusal: Box::new(refusal),
+                judged,
+            }))
         }
     }
 }
@@ -289,7 +327,10 @@ fn one(
 fn findings(live: &Live, request: &Request) -> Option<Error> {
     let first = *live.state.findings.first()?;
     let settles = matches!(request.input.command, Command::AcceptFinding(_));
-    (!settles).then_some(Error::Findings { first, count: live.state.findings.len() })
+    (!settles).then_some(Error::Findings {
+        first,
+        count: live.state.findings.len(),
+    })
 }
 
 fn append(
@@ -309,7 +350,10 @@ fn append(
         unknown: None,
     };
     // The chain is known when the log has written the frame; `conclude` sets it.
-    let head = Head { position: tenure_log::position::Position(at.position.0), ..live.head };
+    let head = Head {
+        position: tenure_log::position::Position(at.position.0),
+        ..live.head
+    };
     live.apply(&entry, head);
     Ok(())
 }
@@ -344,9 +388,11 @@ fn conclude(
     let fate = match result {
         Ok(appended) => Fate::Written(appended.heads),
         Err(TransactError::Moved { appended }) => Fate::Moved(appended),
-        Err(TransactError::Unknown { position, chain, source }) => {
-            Fate::Unknown(Head { position, chain }, source.into())
-        }
+        Err(TransactError::Unknown {
+            position,
+            chain,
+            source,
+        }) => Fate::Unknown(Head { position, chain }, source.into()),
         Err(TransactError::Failed(source)) => Fate::Failed(source.into()),
         Err(other) => Fate::Failed(Error::Described(other.to_string())),
     };
@@ -367,16 +413,27 @@ fn verdict(store: &Store, prepared: &Prepared, judged: Judged, fate: &Fate) -> O
     match (judged, fate) {
         (Judged::Drafted { draft, answer }, Fate::Written(heads) | Fate::Moved(heads)) => {
             let head = *heads.get(draft)?;
-            let at =
-                Moment { position: Position(head.position.0), time: prepared.request.time };
-            Some(Verdict::Done { receipt: Some(head), at, answer, repeated: false, judged: at.position })
+            let at = Moment {
+                position: Position(head.position.0),
+                time: prepared.request.time,
+            };
+            Some(Verdict::Done {
+                receipt: Some(head),
+                at,
+                answer,
+                repeated: false,
+                judged: at.position,
+            })
         }
         (Judged::Drafted { .. }, Fate::Unknown(head, cause)) => {
             let trace = match &prepared.key {
                 Some(key) => Trace::Key(key.clone()),
-                None => Trace::Receipt(store.receipt(*head)),
+                None => Trace::Receipt(store.proof(*head)),
             };
-            Some(Verdict::Unknown { trace, cause: cause.clone() })
+            Some(Verdict::Unknown {
+                trace,
+                cause: cause.clone(),
+            })
         }
         (Judged::Final(verdict), Fate::Written(_)) => Some(verdict),
         // Judged on a state that ran ahead of the log.

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use tenure_core::codec::v1;
 use tenure_core::id::Position;
 use tenure_log::frame::{Depth, FrameRef};
-use tenure_log::journal::Journal;
 use tenure_log::position::Head;
 
 use crate::call::IdempotencyKey;
 use crate::error::Error;
+use crate::source::Source;
 
 /// Where a key was used, and for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,24 +22,27 @@ pub struct Prior {
 
 /// Every key in the log up to some position.
 #[derive(Default)]
-pub(super) struct Keys(HashMap<[u8; 16], Prior>);
+pub(crate) struct Keys(HashMap<[u8; 16], Prior>);
 
 /// How a key is recorded.
-pub(super) fn digest(key: &IdempotencyKey) -> [u8; 16] {
+pub(crate) fn digest(key: &IdempotencyKey) -> [u8; 16] {
     short(blake3::Hasher::new_derive_key("tenure idempotency key v1").update(key.0.as_bytes()))
 }
 
 /// The first 16 bytes of a hash.
-pub(super) fn short(hasher: &blake3::Hasher) -> [u8; 16] {
-    *hasher.finalize().as_bytes().first_chunk().expect("a BLAKE3 hash has 32 bytes")
+pub(crate) fn short(hasher: &blake3::Hasher) -> [u8; 16] {
+    *hasher
+        .finalize()
+        .as_bytes()
+        .first_chunk()
+        .expect("a BLAKE3 hash has 32 bytes")
 }
 
 impl Keys {
     /// Reads the keys of every frame up to `head`.
-    pub fn read(journal: &dyn Journal, head: Head) -> Result<Self, Error> {
+    pub fn read(source: &dyn Source, head: Head) -> Result<Self, Error> {
         let mut keys = Self::default();
-        let mut frames =
-            journal.read_from(tenure_log::position::Position::ZERO, Depth::Facts)?;
+        let mut frames = source.read_from(tenure_log::position::Position::ZERO, Depth::Facts)?;
         while let Some(frame) = frames.next() {
             let frame = frame?;
             if frame.header.position > head.position {
@@ -55,7 +58,13 @@ impl Keys {
         let position = Position(frame.header.position.0);
         let key = v1::decode_key(frame.facts).map_err(|fault| Error::Facts { position, fault })?;
         if let Some(key) = key {
-            self.insert(key.digest, Prior { position, payload: key.payload });
+            self.insert(
+                key.digest,
+                Prior {
+                    position,
+                    payload: key.payload,
+                },
+            );
         }
         Ok(())
     }

@@ -4,17 +4,17 @@ use tenure_core::apply::apply;
 use tenure_core::event::Entry;
 use tenure_core::state::State;
 use tenure_log::frame::{Depth, FrameRef};
-use tenure_log::journal::Journal;
 use tenure_log::position::Head;
 
 use crate::entry;
 use crate::error::Error;
+use crate::source::Source;
 
-use super::keys::{Keys, Prior};
-use super::snapshot;
+use crate::store::keys::{Keys, Prior};
+use crate::store::snapshot;
 
 /// State and head, always of one position.
-pub(super) struct Live {
+pub(crate) struct Live {
     pub state: State,
     pub head: Head,
     /// Something was applied that may not be in the log: everything is rebuilt before it is used again.
@@ -29,29 +29,38 @@ pub(super) struct Live {
 
 impl Live {
     /// From the newest snapshot that fits, and the tail behind it.
-    pub fn open(journal: &dyn Journal) -> Result<Self, Error> {
-        let (state, head, snapshot_bytes) = match snapshot::load(journal)? {
+    pub fn open(source: &dyn Source) -> Result<Self, Error> {
+        let (state, head, snapshot_bytes) = match snapshot::load(source)? {
             Some(found) => (found.state, found.head, found.bytes),
-            None => (State::new(), born(journal)?, 0),
+            None => (State::new(), beginning(source)?, 0),
         };
-        let mut live =
-            Self { state, head, tainted: false, keys: None, since_snapshot: 0, snapshot_bytes };
-        live.read_on(journal)?;
+        let mut live = Self {
+            state,
+            head,
+            tainted: false,
+            keys: None,
+            since_snapshot: 0,
+            snapshot_bytes,
+        };
+        live.read_on(source)?;
         Ok(live)
     }
 
     /// Reads what the journal has beyond this head; rebuilds if this state cannot be trusted.
-    pub fn catch_up(&mut self, journal: &dyn Journal) -> Result<(), Error> {
+    pub fn catch_up(&mut self, source: &dyn Source) -> Result<(), Error> {
         if self.tainted {
-            *self = Self::open(journal)?;
+            *self = Self::open(source)?;
             return Ok(());
         }
-        self.read_on(journal)
+        self.read_on(source)
     }
 
-    fn read_on(&mut self, journal: &dyn Journal) -> Result<(), Error> {
-        let mut frames = journal.read_from(self.head.position, Depth::Whole)?;
-        while let Some(frame) = frames.next() {
+    fn read_on(&mut self, source: &dyn Source) -> Result<(), Error> {
+        let newest = source.newest()?;
+        let mut frames = source.read_from(self.head.position, Depth::Whole)?;
+        while self.head.position < newest
+            && let Some(frame) = frames.next()
+        {
             self.fold(&frame?)?;
         }
         Ok(())
@@ -75,9 +84,9 @@ impl Live {
     }
 
     /// Reads the keys of the whole log, unless that was done before.
-    pub fn load_keys(&mut self, journal: &dyn Journal) -> Result<(), Error> {
+    pub fn load_keys(&mut self, source: &dyn Source) -> Result<(), Error> {
         if self.keys.is_none() {
-            self.keys = Some(Keys::read(journal, self.head)?);
+            self.keys = Some(Keys::read(source, self.head)?);
         }
         Ok(())
     }
@@ -95,12 +104,13 @@ impl Live {
     }
 }
 
-/// The head before the first frame.
-fn born(journal: &dyn Journal) -> Result<Head, Error> {
-    let head = journal.head()?;
-    if head.position.0 == 0 {
-        return Ok(head);
-    }
-    // The chain before the first frame is never compared: the walk begins at the start of the log.
-    Ok(Head::default())
+/// The head before the first frame. Its chain counts only while there is no frame: a walk from the start
+/// compares it with nothing.
+fn beginning(source: &dyn Source) -> Result<Head, Error> {
+    let head = source.head()?;
+    Ok(if head.position.0 == 0 {
+        head
+    } else {
+        Head::default()
+    })
 }

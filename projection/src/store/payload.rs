@@ -8,7 +8,10 @@ use super::keys::short;
 
 /// Digest of what the caller said.
 pub(super) fn digest(request: &Request) -> [u8; 16] {
-    let mut said = Said { request, hasher: blake3::Hasher::new_derive_key("tenure call payload v1") };
+    let mut said = Said {
+        request,
+        hasher: blake3::Hasher::new_derive_key("tenure call payload v1"),
+    };
     let input = &request.input;
     said.number(u64::from(input.command.kind()));
     said.text(Some(input.origin.actor));

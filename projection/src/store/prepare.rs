@@ -1,13 +1,12 @@
 //! From a call to a request: limits, canonical paths, the process to be recorded, evidence. Everything that
 //! looks at the outside happens here, before any lock.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use tenure_core::command::{
-    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, Cancel, Command, Decline, Deliver,
-    Dispatch, Fail, Input, Key, Note, Observe, Origin, Presented, Register, Report, Request, Retire,
-    Send, Settle,
+    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, Cancel, Command, Decline, Deliver, Dispatch,
+    Fail, Input, Key, Note, Observe, Origin, Presented, Register, Report, Request, Retire, Send,
+    Settle,
 };
 use tenure_core::id::Name;
 use tenure_core::limits;
@@ -16,7 +15,6 @@ use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 use tenure_log::journal::Deadline;
 
 use crate::call::{self, Call, IdempotencyKey, Verb};
-use crate::checkouts::locate;
 use crate::error::{Error, Failure};
 
 use super::Store;
@@ -31,9 +29,16 @@ pub(super) struct Prepared {
 
 /// Builds the request of a call.
 pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
-    let mut write = Writing { store, texts: Texts::default(), bodies: Bodies::default() };
+    let mut write = Writing {
+        store,
+        texts: Texts::default(),
+        bodies: Bodies::default(),
+    };
     let this = store.host().this();
-    let actor = call.actor.clone().unwrap_or_else(|| format!("uid{}@{}", this.uid, this.name));
+    let actor = call
+        .actor
+        .clone()
+        .unwrap_or_else(|| format!("uid{}@{}", this.uid, this.name));
     let actor = write.text("the actor", &actor, limits::LABEL_BYTES_MAX)?;
     let command = write.command(&call.verb, actor)?;
     let presented = call.token.as_ref().map(|token| Presented {
@@ -47,9 +52,21 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         _ => None,
     };
     let (texts, bodies) = (write.texts, write.bodies);
-    let origin = Origin { actor, uid: this.uid, pid: this.pid, host: this.id };
+    let origin = Origin {
+        actor,
+        uid: this.uid,
+        pid: this.pid,
+        host: this.id,
+    };
     let mut request = Request {
-        input: Input { command, origin, presented, force, evidence, key: None },
+        input: Input {
+            command,
+            origin,
+            presented,
+            force,
+            evidence,
+            key: None,
+        },
         texts,
         bodies,
         time: store.now(),
@@ -60,35 +77,38 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         }
         within("the idempotency key", key.0.len(), limits::KEY_BYTES_MAX)?;
         let payload = payload::digest(&request);
-        request.input.key = Some(Key { digest: keys::digest(key), payload });
+        request.input.key = Some(Key {
+            digest: keys::digest(key),
+            payload,
+        });
     }
-    Ok(Prepared { request, key: call.key, deadline: call.deadline })
+    Ok(Prepared {
+        request,
+        key: call.key,
+        deadline: call.deadline,
+    })
 }
 
 fn within(what: &'static str, offered: usize, max: usize) -> Result<(), Error> {
-    if offered > max { Err(Error::Limit { what, offered, max }) } else { Ok(()) }
+    if offered > max {
+        Err(Error::Limit { what, offered, max })
+    } else {
+        Ok(())
+    }
 }
 
 /// What the probe says about the holder that is to be taken over from.
-fn evidence(
-    store: &Store,
-    name: &Name,
-) -> Result<Option<tenure_core::holder::Evidence>, Error> {
+fn evidence(store: &Store, name: &Name) -> Result<Option<tenure_core::holder::Evidence>, Error> {
     store.catch_up()?;
-    let live = store.0.live.read();
+    let live = store.live.read();
     let session = live.state.find(name.as_str().as_bytes());
     Ok(session.and_then(|s| store.evidence(&live.state, s)))
 }
 
 /// Locates paths relative to the working directory.
-pub(super) fn locate_all(store: &Store, paths: &[PathBuf]) -> Result<Vec<Scope<Vec<u8>>>, Error> {
+fn locate_all(store: &Store, paths: &[PathBuf]) -> Result<Vec<Scope<Vec<u8>>>, Error> {
     within("the list of write scopes", paths.len(), limits::SCOPES_MAX)?;
-    paths.iter().map(|path| located(store, path)).collect()
-}
-
-fn located(store: &Store, path: &PathBuf) -> Result<Scope<Vec<u8>>, Error> {
-    let scope = |source| Error::Scope { path: path.clone(), source: Arc::new(source) };
-    locate(store.host(), std::path::Path::new("."), path).map_err(scope)
+    paths.iter().map(|path| store.locate(path)).collect()
 }
 
 /// A request being written.
@@ -120,14 +140,17 @@ impl Writing<'_> {
         Ok(self.bodies.add(body))
     }
 
-    fn scope(&mut self, path: &PathBuf) -> Result<Scope<TextId>, Error> {
-        let scope = located(self.store, path)?;
+    fn scope(&mut self, path: &Path) -> Result<Scope<TextId>, Error> {
+        let scope = self.store.locate(path)?;
         Ok(scope.map(|bytes| self.texts.add(bytes)))
     }
 
     fn scopes(&mut self, paths: &[PathBuf]) -> Result<Vec<Scope<TextId>>, Error> {
         let scopes = locate_all(self.store, paths)?;
-        Ok(scopes.iter().map(|s| s.map(|bytes| self.texts.add(bytes))).collect())
+        Ok(scopes
+            .iter()
+            .map(|s| s.map(|bytes| self.texts.add(bytes)))
+            .collect())
     }
 
     fn labels(&mut self, labels: &[call::Label]) -> Result<Vec<(TextId, TextId)>, Error> {
@@ -146,33 +169,59 @@ impl Writing<'_> {
         let host_name = host.this().name;
         let host_name = self.text("the host's name", &host_name, limits::LABEL_BYTES_MAX)?;
         let engine = bearer.engine.as_deref();
-        let engine =
-            engine.map(|e| self.text("the engine", e, limits::LABEL_BYTES_MAX)).transpose()?;
-        Ok(Bearer { bearing, actor, host_name, engine })
+        let engine = engine
+            .map(|e| self.text("the engine", e, limits::LABEL_BYTES_MAX))
+            .transpose()?;
+        Ok(Bearer {
+            bearing,
+            actor,
+            host_name,
+            engine,
+        })
     }
 
     fn command(&mut self, verb: &Verb, actor: TextId) -> Result<Command, Error> {
         Ok(match verb {
-            Verb::Register { name, bearer, labels, checkout } => Register {
+            Verb::Register {
+                name,
+                bearer,
+                labels,
+                checkout,
+            } => Register {
                 name: self.name(name),
                 bearer: self.bearer(bearer, actor)?,
                 labels: self.labels(labels)?,
                 checkout: checkout.as_ref().map(|c| self.scope(c)).transpose()?,
             }
             .into(),
-            Verb::Adopt { name, bearer, labels } => Adopt {
+            Verb::Adopt {
+                name,
+                bearer,
+                labels,
+            } => Adopt {
                 name: self.name(name),
                 bearer: self.bearer(bearer, actor)?,
                 labels: self.labels(labels)?,
             }
             .into(),
-            Verb::Retire { name, if_idle, reason } => Retire {
+            Verb::Retire {
+                name,
+                if_idle,
+                reason,
+            } => Retire {
                 name: self.name(name),
                 if_idle: *if_idle,
                 reason: reason.as_deref().map(|r| self.reason(r)).transpose()?,
             }
             .into(),
-            Verb::Dispatch { item, to, to_generation, title, writes, body } => Dispatch {
+            Verb::Dispatch {
+                item,
+                to,
+                to_generation,
+                title,
+                writes,
+                body,
+            } => Dispatch {
                 item: self.name(item),
                 to: self.name(to),
                 to_generation: *to_generation,
@@ -191,40 +240,74 @@ impl Writing<'_> {
     /// The commands that carry little.
     fn small_command(&mut self, verb: &Verb) -> Result<Command, Error> {
         Ok(match verb {
-            Verb::Accept { dispatch } => Accept { dispatch: *dispatch }.into(),
-            Verb::Decline { dispatch, reason } => {
-                Decline { dispatch: *dispatch, reason: self.reason(reason)? }.into()
+            Verb::Accept { dispatch } => Accept {
+                dispatch: *dispatch,
             }
-            Verb::Report { dispatch, outcome, body } => Report {
+            .into(),
+            Verb::Decline { dispatch, reason } => Decline {
+                dispatch: *dispatch,
+                reason: self.reason(reason)?,
+            }
+            .into(),
+            Verb::Report {
+                dispatch,
+                outcome,
+                body,
+            } => Report {
                 dispatch: *dispatch,
                 outcome: *outcome,
                 body: body.as_deref().map(|b| self.body(b)).transpose()?,
             }
             .into(),
-            Verb::Cancel { dispatch, reason } => {
-                Cancel { dispatch: *dispatch, reason: self.reason(reason)? }.into()
+            Verb::Cancel { dispatch, reason } => Cancel {
+                dispatch: *dispatch,
+                reason: self.reason(reason)?,
             }
-            Verb::Fail { dispatch, reason } => {
-                Fail { dispatch: *dispatch, reason: self.reason(reason)? }.into()
+            .into(),
+            Verb::Fail { dispatch, reason } => Fail {
+                dispatch: *dispatch,
+                reason: self.reason(reason)?,
             }
-            Verb::Note { body, on } => Note { body: self.body(body)?, on: *on }.into(),
+            .into(),
+            Verb::Note { body, on } => Note {
+                body: self.body(body)?,
+                on: *on,
+            }
+            .into(),
             Verb::Observe { status, wrote } => Observe {
                 status: self.text("the status", status, limits::STATUS_BYTES_MAX)?,
                 wrote: self.scopes(wrote)?,
             }
             .into(),
-            Verb::Send { to, body, re } => {
-                Send { to: self.name(to), body: self.body(body)?, re: *re }.into()
+            Verb::Send { to, body, re } => Send {
+                to: self.name(to),
+                body: self.body(body)?,
+                re: *re,
             }
-            Verb::Deliver { envelope } => Deliver { envelope: *envelope }.into(),
-            Verb::Acknowledge { envelope } => Acknowledge { envelope: *envelope }.into(),
-            Verb::Settle { how, reason } => {
-                Settle { how: *how, incarnation: 0, reason: self.reason(reason)? }.into()
+            .into(),
+            Verb::Deliver { envelope } => Deliver {
+                envelope: *envelope,
             }
-            Verb::AcceptFinding { position, reason } => {
-                AcceptFinding { position: *position, reason: self.reason(reason)? }.into()
+            .into(),
+            Verb::Acknowledge { envelope } => Acknowledge {
+                envelope: *envelope,
             }
-            Verb::Register { .. } | Verb::Adopt { .. } | Verb::Retire { .. } | Verb::Dispatch { .. } => {
+            .into(),
+            Verb::Settle { how, reason } => Settle {
+                how: *how,
+                incarnation: 0,
+                reason: self.reason(reason)?,
+            }
+            .into(),
+            Verb::AcceptFinding { position, reason } => AcceptFinding {
+                position: *position,
+                reason: self.reason(reason)?,
+            }
+            .into(),
+            Verb::Register { .. }
+            | Verb::Adopt { .. }
+            | Verb::Retire { .. }
+            | Verb::Dispatch { .. } => {
                 unreachable!("these are handled by `command`")
             }
         })

@@ -1,16 +1,13 @@
 //! What happens behind the lock: waiting until an answer depends on nothing that a crash could take back,
 //! counting repeated refusals, repeating recorded answers.
 
-use tenure_core::apply::apply;
 use tenure_core::command::{Count, Request};
 use tenure_core::decide::decide;
 use tenure_core::id::{Position, RefusalNo};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::state::State;
-use tenure_log::frame::Depth;
 use tenure_log::journal::CounterTag;
 
-use crate::entry;
 use crate::error::{Error, Failure, Trace};
 
 use super::answer::{Done, answer};
@@ -20,7 +17,11 @@ use super::prepare::Prepared;
 use super::{Store, snapshot};
 
 /// Waits for durability and gives the answer.
-pub(super) fn settle(store: &Store, prepared: &Prepared, verdict: Verdict) -> Result<Done, Failure> {
+pub(super) fn settle(
+    store: &Store,
+    prepared: &Prepared,
+    verdict: Verdict,
+) -> Result<Done, Failure> {
     let journal = store.journal();
     let verdict = match verdict {
         Verdict::Again { prior, judged } => {
@@ -30,24 +31,41 @@ pub(super) fn settle(store: &Store, prepared: &Prepared, verdict: Verdict) -> Re
         verdict => verdict,
     };
     let durable = |position: Position| {
-        journal.wait_durable(tenure_log::position::Position(position.0), prepared.deadline)
+        journal.wait_durable(
+            tenure_log::position::Position(position.0),
+            prepared.deadline,
+        )
     };
     match verdict {
-        Verdict::Done { receipt, at, answer, repeated, judged } => {
+        Verdict::Done {
+            receipt,
+            at,
+            answer,
+            repeated,
+            judged,
+        } => {
             let head = match receipt {
                 Some(head) => head,
                 None => store.frame_head(at.position)?.1,
             };
-            let receipt = store.receipt(head);
+            let receipt = store.proof(head);
             durable(judged).map_err(|cause| {
                 let trace = match &prepared.key {
                     Some(key) => Trace::Key(key.clone()),
                     None => Trace::Receipt(receipt),
                 };
-                Failure::Unknown { trace, cause: cause.into() }
+                Failure::Unknown {
+                    trace,
+                    cause: cause.into(),
+                }
             })?;
             store.snapshot_if_due();
-            Ok(Done { receipt, at, answer, repeated })
+            Ok(Done {
+                receipt,
+                at,
+                answer,
+                repeated,
+            })
         }
         Verdict::Refused { refusal, judged } => {
             durable(judged)?;
@@ -63,9 +81,12 @@ pub(super) fn settle(store: &Store, prepared: &Prepared, verdict: Verdict) -> Re
 /// Counts a refusal in the shared counters, and logs the count at 10, 100, 1000, ... Statistics: whatever
 /// fails here changes no answer.
 fn count(store: &Store, prepared: &Prepared, refusal: &Refusal) {
-    let live = store.0.live.read();
+    let live = store.live.read();
     let key = &refusal.key;
-    let number = live.state.refusal_record(key).or_else(|| shared_record(&live.state));
+    let number = live
+        .state
+        .refusal_record(key)
+        .or_else(|| shared_record(&live.state));
     let Some((number, recorded)) = number.and_then(|n| Some((n, live.state.refusal(n)?.count)))
     else {
         return;
@@ -77,16 +98,26 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal) {
         // The counter is new, or was lost with the control page: go on from what the log says.
         counters.add(tag, recorded - 1);
     }
-    let Some(total) = counters.add(tag, 1) else { return };
+    let Some(total) = counters.add(tag, 1) else {
+        return;
+    };
     if total >= 10 && total.to_string().trim_end_matches('0') == "1" {
         let mut request = prepared.request.clone();
-        request.input.command = Count { refusal: number, count: total }.into();
+        request.input.command = Count {
+            refusal: number,
+            count: total,
+        }
+        .into();
         request.input.presented = None;
         request.input.force = None;
         request.input.evidence = None;
         request.input.key = None;
         request.bodies = tenure_core::text::Bodies::default();
-        let counted = Prepared { request, key: None, deadline: prepared.deadline };
+        let counted = Prepared {
+            request,
+            key: None,
+            deadline: prepared.deadline,
+        };
         // Nobody's answer depends on it.
         drop(group::submit(store, counted).wait());
     }
@@ -106,13 +137,17 @@ fn shared_record(state: &State) -> Option<RefusalNo> {
 /// token or grant is no longer current, a refusal that says where it stands (E13, E15).
 fn again(store: &Store, request: &Request, prior: Prior) -> Result<Verdict, Error> {
     let (entry, after) = store.entry_at(prior.position)?;
-    let live = store.0.live.read();
+    let live = store.live.read();
     let judged = live.state.at.position;
     let key = request.input.key.map_or([0; 16], |k| k.payload);
     if key != prior.payload {
         return Ok(refused(&live.state, request, prior, Code::KeyReused));
     }
-    let stale = match (&request.input.presented, entry.fence.session, entry.fence.granted) {
+    let stale = match (
+        &request.input.presented,
+        entry.fence.session,
+        entry.fence.granted,
+    ) {
         (_, Some(session), Some(granted)) => live.state.check(session, granted).is_err(),
         (Some(presented), _, _) => live
             .state
@@ -124,7 +159,13 @@ fn again(store: &Store, request: &Request, prior: Prior) -> Result<Verdict, Erro
         return Ok(refused(&live.state, request, prior, Code::StaleGeneration));
     }
     let answer = answer(&after, &entry.events);
-    Ok(Verdict::Done { receipt: None, at: entry.at, answer, repeated: true, judged })
+    Ok(Verdict::Done {
+        receipt: None,
+        at: entry.at,
+        answer,
+        repeated: true,
+        judged,
+    })
 }
 
 /// The refusal of a repeat. A stale one borrows the words of an ordinary stale write.
@@ -135,29 +176,23 @@ fn refused(state: &State, request: &Request, prior: Prior, code: Code) -> Verdic
     };
     refusal.code = code;
     if code == Code::KeyReused {
-        refusal.message =
-            format!("the key was used for another command, at position {}", prior.position);
+        refusal.message = format!(
+            "the key was used for another command, at position {}",
+            prior.position
+        );
     }
     refusal.recorded_at = Some(prior.position);
-    Verdict::Refused { refusal: Box::new(refusal), judged: state.at.position }
+    Verdict::Refused {
+        refusal: Box::new(refusal),
+        judged: state.at.position,
+    }
 }
 
 impl Store {
-    /// An entry and the state with it.
-    fn entry_at(&self, position: Position) -> Result<(tenure_core::event::Entry, State), Error> {
-        let before = Position(position.0 - 1);
-        let mut state = self.state_at(before)?;
-        let mut frames = self.journal().read_from(tenure_log::position::Position(before.0), Depth::Whole)?;
-        let frame = frames.next().ok_or(Error::BeyondHead { head: before, asked: position })??;
-        let entry = entry::decode(&frame)?;
-        apply(&mut state, &entry);
-        Ok((entry, state))
-    }
-
     /// Writes a snapshot when the tail has grown long. A snapshot is never truth: a failure to write one is
     /// no failure of the call.
     fn snapshot_if_due(&self) {
-        let live = self.0.live.read();
+        let live = self.live.read();
         if live.tainted || !snapshot::is_due(live.since_snapshot, live.snapshot_bytes) {
             return;
         }
@@ -168,7 +203,7 @@ impl Store {
             return;
         }
         if let Ok(bytes) = snapshot::save(self.journal(), &state, head) {
-            let mut live = self.0.live.write();
+            let mut live = self.live.write();
             live.snapshot_bytes = bytes;
             live.since_snapshot = live.head.position.0 - head.position.0;
         }

@@ -4,10 +4,11 @@
 use tenure_core::codec;
 use tenure_core::state::State;
 use tenure_log::frame::Depth;
-use tenure_log::journal::Journal;
+use tenure_log::journal::{Identity, Journal};
 use tenure_log::position::{Chain, Head, Position};
 
 use crate::error::Error;
+use crate::source::Source;
 
 /// A snapshot that fits.
 pub(super) struct Found {
@@ -37,47 +38,64 @@ pub(super) fn is_due(frames: u64, snapshot_bytes: u64) -> bool {
 }
 
 /// Loads the newest snapshot, if it fits this journal.
-pub(super) fn load(journal: &dyn Journal) -> Result<Option<Found>, Error> {
+pub(super) fn load(source: &dyn Source) -> Result<Option<Found>, Error> {
     // A snapshot that cannot be read is as good as none.
-    let Ok(Some(bytes)) = journal.snapshots().read(BLOB) else { return Ok(None) };
-    let Some((head, body)) = parse(journal, &bytes) else { return Ok(None) };
-    if !stands(journal, head)? {
+    let Ok(Some(bytes)) = source.blobs().read(BLOB) else {
+        return Ok(None);
+    };
+    let Some((head, body)) = parse(source.identity()?, &bytes) else {
+        return Ok(None);
+    };
+    if !stands(source, head)? {
         return Ok(None);
     }
-    let Ok(state) = codec::decode::<State>(body) else { return Ok(None) };
+    let Ok(state) = codec::decode::<State>(body) else {
+        return Ok(None);
+    };
     if state.at.position.0 != head.position.0 {
         return Ok(None);
     }
-    Ok(Some(Found { state, head, bytes: bytes.len() as u64 }))
+    Ok(Some(Found {
+        state,
+        head,
+        bytes: bytes.len() as u64,
+    }))
 }
 
-fn parse<'b>(journal: &dyn Journal, bytes: &'b [u8]) -> Option<(Head, &'b [u8])> {
+fn parse(identity: Identity, bytes: &[u8]) -> Option<(Head, &[u8])> {
     let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
     let word = |at: usize| u64::from_le_bytes(*header[at..].first_chunk().expect("in the header"));
     let half = |at: usize| u32::from_le_bytes(*header[at..].first_chunk().expect("in the header"));
     let sixteen = |at: usize| -> [u8; 16] { *header[at..].first_chunk().expect("in the header") };
-    let identity = journal.identity();
     let fits = &header[..8] == MAGIC
         && half(8) == STATE_VERSION
         && half(12) == crc(body)
         && sixteen(16) == identity.store.0
         && word(32) == identity.incarnation.0
         && word(64) == body.len() as u64;
-    let head = Head { position: Position(word(40)), chain: Chain(sixteen(48)) };
+    let head = Head {
+        position: Position(word(40)),
+        chain: Chain(sixteen(48)),
+    };
     fits.then_some((head, body))
 }
 
 fn crc(body: &[u8]) -> u32 {
     let hash = blake3::hash(body);
-    u32::from_le_bytes(*hash.as_bytes().first_chunk().expect("a BLAKE3 hash has 32 bytes"))
+    u32::from_le_bytes(
+        *hash
+            .as_bytes()
+            .first_chunk()
+            .expect("a BLAKE3 hash has 32 bytes"),
+    )
 }
 
 /// Whether the log has that head: a snapshot from another past is none.
-fn stands(journal: &dyn Journal, head: Head) -> Result<bool, Error> {
-    if head.position.0 == 0 || head.position > journal.durable()? {
+fn stands(source: &dyn Source, head: Head) -> Result<bool, Error> {
+    if head.position.0 == 0 || head.position > source.newest()? {
         return Ok(false);
     }
-    let mut frames = journal.read_from(head.position.before(), Depth::Facts)?;
+    let mut frames = source.read_from(head.position.before(), Depth::Facts)?;
     Ok(match frames.next() {
         Some(frame) => frame?.header.head() == head,
         None => false,

@@ -24,8 +24,8 @@ use tenure_core::holder::{Answer as Seen, Bearing, BootId, HostId, Process, Sigh
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Time, Token};
 use tenure_core::refusal::Refusal;
 use tenure_core::state::State;
-use tenure_log::journal::memory::MemoryLog;
 use tenure_log::journal::RulesVersion;
+use tenure_log::journal::memory::MemoryLog;
 use tenure_projection::call::{Bearer, Call, Label, ProcessChoice, Verb};
 use tenure_projection::error::Failure;
 use tenure_projection::host::{Host, HostError, This};
@@ -87,7 +87,10 @@ impl Host for Stage {
     }
 
     fn sight(&self, record: &Bearing) -> Sighting {
-        let alive = Seen::Exists { start: Some(START), pidfs: None };
+        let alive = Seen::Exists {
+            start: Some(START),
+            pidfs: None,
+        };
         let pid = record.process.map_or(0, |p| p.pid);
         Sighting {
             host: HostId([1; 16]),
@@ -141,7 +144,9 @@ impl Scene {
         }
         match store.execute(call(&words)) {
             Ok(done) => self.answer(store, &done),
-            Err(Failure::Refused(refusal)) => format!("{}: {}", refusal.code.as_str(), refusal.message),
+            Err(Failure::Refused(refusal)) => {
+                format!("{}: {}", refusal.code.as_str(), refusal.message)
+            }
             Err(other) => format!("failed: {other}"),
         }
     }
@@ -184,7 +189,11 @@ impl Scene {
                 }
                 said
             }
-            Answer::Accepted { shared, instruction, .. } => {
+            Answer::Accepted {
+                shared,
+                instruction,
+                ..
+            } => {
                 let list = store.view(|s| listed(s, shared)).expect("the log reads");
                 match instruction {
                     None => "alone".into(),
@@ -228,16 +237,30 @@ fn session(state: &State, name: &str) -> String {
         return "absent".into();
     };
     let active = if record.retired { "retired" } else { "active" };
-    format!("{active}@{} open={} inbox={}", record.generation, record.open.len(), record.inbox.len())
+    format!(
+        "{active}@{} open={} inbox={}",
+        record.generation,
+        record.open.len(),
+        record.inbox.len()
+    )
 }
 
 fn inbox(state: &State, name: &str) -> String {
     let session = state.find(name.as_bytes()).expect("the session exists");
     let mut text = String::new();
-    for (n, row) in state.envelopes.iter().enumerate().skip(1).filter(|(_, r)| r.session == session) {
+    for (n, row) in state
+        .envelopes
+        .iter()
+        .enumerate()
+        .skip(1)
+        .filter(|(_, r)| r.session == session)
+    {
         let (kind, stands) = (row.kind.as_str(), row.state.as_str());
         write!(text, "e{n} {kind} {stands}@{}", row.generation).expect("a string grows");
-        for word in [row.reason.as_str(), row.notice.as_str()].iter().filter(|w| !w.is_empty()) {
+        for word in [row.reason.as_str(), row.notice.as_str()]
+            .iter()
+            .filter(|w| !w.is_empty())
+        {
             write!(text, " {word}").expect("a string grows");
         }
         if let Some(re) = row.re {
@@ -252,7 +275,13 @@ fn work(state: &State) -> String {
     let mut text = String::new();
     for (n, row) in state.dispatches.iter().enumerate().skip(1) {
         let name = state.name(row.session);
-        writeln!(text, "d{n} {} {name}@{}", row.state.as_str(), row.generation).expect("a string grows");
+        writeln!(
+            text,
+            "d{n} {} {name}@{}",
+            row.state.as_str(),
+            row.generation
+        )
+        .expect("a string grows");
     }
     text
 }
@@ -262,8 +291,13 @@ fn refusals(state: &State) -> String {
     for (n, r) in state.refusals.iter().enumerate().skip(1) {
         let code = tenure_core::refusal::Code::from_number(r.code).map_or("?", |c| c.as_str());
         let subject = state.pool.string(r.subject);
-        writeln!(text, "r{n} {code} {subject} x{} bodies={}", r.count, r.bodies.len())
-            .expect("a string grows");
+        writeln!(
+            text,
+            "r{n} {code} {subject} x{} bodies={}",
+            r.count,
+            r.bodies.len()
+        )
+        .expect("a string grows");
     }
     text
 }
@@ -276,7 +310,10 @@ struct Words<'l> {
 
 impl<'l> Words<'l> {
     fn parse(line: &'l str) -> Self {
-        let mut words = Words { plain: Vec::new(), named: BTreeMap::new() };
+        let mut words = Words {
+            plain: Vec::new(),
+            named: BTreeMap::new(),
+        };
         for word in line.split_whitespace() {
             match word.split_once('=') {
                 Some((key, value)) => drop(words.named.insert(key, value)),
@@ -291,7 +328,9 @@ impl<'l> Words<'l> {
     }
 
     fn paths(&self, key: &str) -> Vec<PathBuf> {
-        self.named.get(key).map_or(Vec::new(), |p| p.split(',').map(PathBuf::from).collect())
+        self.named
+            .get(key)
+            .map_or(Vec::new(), |p| p.split(',').map(PathBuf::from).collect())
     }
 
     fn body(&self) -> Option<Vec<u8>> {
@@ -309,12 +348,18 @@ impl<'l> Words<'l> {
             Some(&"default") => ProcessChoice::Parent,
             Some(pid) => ProcessChoice::Pid(pid.parse().expect("a pid")),
         };
-        Bearer { process, engine: self.text("engine") }
+        Bearer {
+            process,
+            engine: self.text("engine"),
+        }
     }
 
     fn labels(&self) -> Vec<Label> {
         let label = self.named.get("label").and_then(|l| l.split_once(':'));
-        let label = label.map(|(key, value)| Label { key: key.into(), value: value.into() });
+        let label = label.map(|(key, value)| Label {
+            key: key.into(),
+            value: value.into(),
+        });
         label.into_iter().collect()
     }
 }
@@ -364,9 +409,11 @@ fn verb(words: &Words<'_>) -> Verb {
             labels: words.labels(),
             checkout: words.paths("checkout").pop(),
         },
-        "adopt" => {
-            Verb::Adopt { name: name(first), bearer: words.bearer(), labels: words.labels() }
-        }
+        "adopt" => Verb::Adopt {
+            name: name(first),
+            bearer: words.bearer(),
+            labels: words.labels(),
+        },
         "retire" => Verb::Retire {
             name: name(first.split('@').next().expect("a part")),
             if_idle: second == "idle",
@@ -374,7 +421,10 @@ fn verb(words: &Words<'_>) -> Verb {
         },
         "dispatch" => {
             let (to, generation) = match second.split_once('@') {
-                Some((to, g)) => (to, Some(tenure_core::generation::Generation::parse(g).expect("one"))),
+                Some((to, g)) => (
+                    to,
+                    Some(tenure_core::generation::Generation::parse(g).expect("one")),
+                ),
                 None => (second, None),
             };
             Verb::Dispatch {
@@ -386,20 +436,45 @@ fn verb(words: &Words<'_>) -> Verb {
                 body: words.body(),
             }
         }
-        "accept" => Verb::Accept { dispatch: dispatch_no(first) },
-        "decline" => Verb::Decline { dispatch: dispatch_no(first), reason: words.reason() },
+        "accept" => Verb::Accept {
+            dispatch: dispatch_no(first),
+        },
+        "decline" => Verb::Decline {
+            dispatch: dispatch_no(first),
+            reason: words.reason(),
+        },
         "report" => Verb::Report {
             dispatch: dispatch_no(first),
             outcome: Outcome::from_word(second).expect("an outcome"),
             body: words.body(),
         },
-        "cancel" => Verb::Cancel { dispatch: dispatch_no(first), reason: words.reason() },
-        "fail" => Verb::Fail { dispatch: dispatch_no(first), reason: words.reason() },
-        "note" => Verb::Note { body: first.into(), on: re("on") },
-        "observe" => Verb::Observe { status: first.into(), wrote: words.paths("wrote") },
-        "send" => Verb::Send { to: name(first), body: second.into(), re: re("re") },
-        "deliver" => Verb::Deliver { envelope: envelope_no(first) },
-        "ack" => Verb::Acknowledge { envelope: envelope_no(first) },
+        "cancel" => Verb::Cancel {
+            dispatch: dispatch_no(first),
+            reason: words.reason(),
+        },
+        "fail" => Verb::Fail {
+            dispatch: dispatch_no(first),
+            reason: words.reason(),
+        },
+        "note" => Verb::Note {
+            body: first.into(),
+            on: re("on"),
+        },
+        "observe" => Verb::Observe {
+            status: first.into(),
+            wrote: words.paths("wrote"),
+        },
+        "send" => Verb::Send {
+            to: name(first),
+            body: second.into(),
+            re: re("re"),
+        },
+        "deliver" => Verb::Deliver {
+            envelope: envelope_no(first),
+        },
+        "ack" => Verb::Acknowledge {
+            envelope: envelope_no(first),
+        },
         other => panic!("the scene knows no {other}"),
     }
 }

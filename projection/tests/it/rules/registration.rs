@@ -37,8 +37,17 @@ fn an_active_name_is_never_bumped_silently() {
 #[test]
 fn every_write_path_checks_the_generation() {
     let writes = [
-        "accept d1", "decline d1", "report d1 done", "note hello", "observe busy", "deliver e1", "ack e1",
-        "send api hello", "dispatch other api", "cancel d1", "fail d1",
+        "accept d1",
+        "decline d1",
+        "report d1 done",
+        "note hello",
+        "observe busy",
+        "deliver e1",
+        "ack e1",
+        "send api hello",
+        "dispatch other api",
+        "cancel d1",
+        "fail d1",
     ];
     let scene = Scene::new();
     scene.play("register api \n adopt api as=api@1 \n dispatch item api \n retire api@2 \n register api \n dispatch item2 api");
@@ -66,5 +75,9 @@ fn a_dead_holder_is_adopted_and_a_live_one_is_held() {
     assert!(scene.run("adopt api").starts_with("held: "), "alive");
     scene.stage.sees(500, Answer::NoSuchProcess);
     assert_eq!(scene.run("adopt api"), "api@2");
-    assert!(scene.run("note late as=api@1").starts_with("stale-generation"));
+    assert!(
+        scene
+            .run("note late as=api@1")
+            .starts_with("stale-generation")
+    );
 }

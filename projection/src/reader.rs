@@ -1,0 +1,334 @@
+//! The reading half of a store: a type that cannot write, takes no lock and changes no byte.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tenure_core::apply::apply;
+use tenure_core::codec::v1;
+use tenure_core::disclosure::{Shared, instruction, shared};
+use tenure_core::event::Entry;
+use tenure_core::holder::{Evidence, judge};
+use tenure_core::id::{Moment, Position, SessionNo};
+use tenure_core::path::Scope;
+use tenure_core::state::{Located, State};
+use tenure_log::frame::{Depth, FrameRef};
+use tenure_log::journal::Deadline;
+use tenure_log::position::{self, Head, Receipt, StoreId};
+use tenure_log::storage::disk::Disk;
+
+use crate::checkouts::locate;
+use crate::entry;
+use crate::error::{Error, Trace};
+use crate::host::Host;
+use crate::source::{Looking, Source};
+use crate::store::keys;
+use crate::store::live::Live;
+
+/// A store that is only read.
+pub struct Reader {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) live: RwLock<Live>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let live = self.live.read();
+        write!(f, "Reader(at position {})", live.head.position)
+    }
+}
+
+/// What is known about a command whose answer was lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// It is in the log.
+    Done {
+        /// Where.
+        receipt: Receipt,
+        /// When.
+        at: Moment,
+    },
+    /// It is not in the log up to this position, and whatever is not there now was not acknowledged.
+    Absent {
+        /// How far was looked.
+        searched: Position,
+    },
+}
+
+impl Reader {
+    /// Opens the store in a directory for reading. Replays what no snapshot covers.
+    ///
+    /// # Errors
+    /// When there is no store or it cannot be read.
+    pub fn open(dir: &Path, host: Arc<dyn Host>) -> Result<Self, Error> {
+        Self::over(Box::new(Looking::open(Arc::new(Disk), dir)?), host)
+    }
+
+    pub(crate) fn over(source: Box<dyn Source>, host: Arc<dyn Host>) -> Result<Self, Error> {
+        let live = Live::open(&*source)?;
+        Ok(Self {
+            source,
+            host,
+            live: RwLock::new(live),
+        })
+    }
+
+    /// The store's own id.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn id(&self) -> Result<StoreId, Error> {
+        Ok(self.source.identity()?.store)
+    }
+
+    /// The clock and process probe it uses.
+    #[must_use]
+    pub fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    /// Looks at the newest state that can be shown; what is shown is durable.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn view<R>(&self, look: impl FnOnce(&State) -> R) -> Result<R, Error> {
+        self.catch_up()?;
+        let live = self.live.read();
+        let (head, result) = (live.head, look(&live.state));
+        drop(live);
+        self.source.settle(head.position)?;
+        Ok(result)
+    }
+
+    /// The newest head, after catching up.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn head(&self) -> Result<Head, Error> {
+        self.catch_up()?;
+        Ok(self.live.read().head)
+    }
+
+    /// Waits until there is something behind `position` or the deadline has passed.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error> {
+        Ok(self
+            .source
+            .wait_beyond(position::Position(position.0), deadline)?)
+    }
+
+    /// Reads what others appended.
+    pub(crate) fn catch_up(&self) -> Result<(), Error> {
+        let newest = self.source.newest()?;
+        let live = self.live.read();
+        if !live.tainted && live.head.position >= newest {
+            return Ok(());
+        }
+        drop(live);
+        self.live.write().catch_up(&*self.source)
+    }
+
+    /// Every frame from `from` to `to`, both included, as it was written: also what does not stand.
+    /// `each` returns whether to go on.
+    ///
+    /// # Errors
+    /// When the log cannot be read, and whatever `each` returns.
+    pub fn frames(
+        &self,
+        from: Position,
+        to: Position,
+        depth: Depth,
+        mut each: impl FnMut(&FrameRef<'_>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let before = position::Position(from.0.saturating_sub(1));
+        let mut frames = self.source.read_from(before, depth)?;
+        while let Some(frame) = frames.next() {
+            let frame = frame?;
+            if frame.header.position.0 > to.0 || !each(&frame)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The state after the entry at `position`, by replay from the start.
+    ///
+    /// # Errors
+    /// [`Error::BeyondHead`], or when the log cannot be read.
+    pub fn state_at(&self, position: Position) -> Result<State, Error> {
+        let head = Position(self.source.newest()?.0);
+        if head < position {
+            return Err(Error::BeyondHead {
+                head,
+                asked: position,
+            });
+        }
+        let mut state = State::new();
+        self.frames(Position(1), position, Depth::Whole, |frame| {
+            apply(&mut state, &entry::decode(frame)?);
+            Ok(true)
+        })?;
+        Ok(state)
+    }
+
+    /// An entry and the state with it.
+    pub(crate) fn entry_at(&self, position: Position) -> Result<(Entry, State), Error> {
+        let mut state = self.state_at(Position(position.0.saturating_sub(1)))?;
+        let mut found = None;
+        self.frames(position, position, Depth::Whole, |frame| {
+            found = Some(entry::decode(frame)?);
+            Ok(false)
+        })?;
+        let entry = found.ok_or(Error::BeyondHead {
+            head: state.at.position,
+            asked: position,
+        })?;
+        apply(&mut state, &entry);
+        Ok((entry, state))
+    }
+
+    /// A body by where it stands; `None` when it was redacted or never there.
+    ///
+    /// # Errors
+    /// When the frame cannot be read.
+    pub fn body(&self, at: Located) -> Result<Option<Vec<u8>>, Error> {
+        let mut found = None;
+        self.frames(at.position, at.position, Depth::Whole, |frame| {
+            let body = v1::decode_body(frame.facts, frame.texts, frame.bodies, at.body.0 as usize);
+            let fault = |fault| Error::Facts {
+                position: at.position,
+                fault,
+            };
+            found = body.map_err(fault)?.map(<[u8]>::to_vec);
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    /// What a host's probe says about the current holder of a session.
+    #[must_use]
+    pub fn evidence(&self, state: &State, session: SessionNo) -> Option<Evidence> {
+        let record = state.session(session)?;
+        let bearing = record.holder?.bearing;
+        let (verdict, proofs) = judge(&bearing, &self.host.sight(&bearing));
+        Some(Evidence {
+            session,
+            generation: record.generation,
+            verdict,
+            proofs,
+        })
+    }
+
+    /// Locates a path relative to the working directory.
+    ///
+    /// # Errors
+    /// [`Error::Scope`].
+    pub fn locate(&self, path: &Path) -> Result<Scope<Vec<u8>>, Error> {
+        let scope = |source| Error::Scope {
+            path: path.to_owned(),
+            source: Arc::new(source),
+        };
+        locate(&*self.host, Path::new("."), path).map_err(scope)
+    }
+
+    /// Who is at work where `paths` are, as `asker` would be told (DSC-10).
+    ///
+    /// # Errors
+    /// When a path cannot be located or the log cannot be read.
+    pub fn shared_at(
+        &self,
+        asker: Option<SessionNo>,
+        paths: &[PathBuf],
+    ) -> Result<(Vec<Shared>, Option<&'static str>), Error> {
+        let located: Vec<_> = paths
+            .iter()
+            .map(|p| self.locate(p))
+            .collect::<Result<_, _>>()?;
+        self.view(|state| {
+            let mut state = state.clone();
+            let scopes: Vec<_> = located
+                .iter()
+                .map(|s| s.map(|p| state.pool.intern(p)))
+                .collect();
+            let list = shared(&state, asker, &scopes);
+            let said = instruction(&list);
+            (list, said)
+        })
+    }
+
+    /// Whether the command with that key, or at that receipt, is in the log.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn outcome(&self, trace: &Trace) -> Result<Known, Error> {
+        let head = self.ready(matches!(trace, Trace::Key(_)))?;
+        self.source.settle(head.position)?;
+        let absent = Known::Absent {
+            searched: Position(head.position.0),
+        };
+        let position = match trace {
+            Trace::Key(key) => self
+                .live
+                .read()
+                .known_prior(keys::digest(key))
+                .map(|prior| prior.position),
+            Trace::Receipt(receipt) => {
+                let here = receipt.store == self.id()?
+                    && receipt.position <= head.position
+                    && receipt.position.0 > 0;
+                here.then_some(Position(receipt.position.0))
+            }
+        };
+        let Some(position) = position else {
+            return Ok(absent);
+        };
+        let (at, found) = self.frame_head(position)?;
+        Ok(match trace {
+            Trace::Receipt(receipt) if found.chain != receipt.chain => absent,
+            _ => Known::Done {
+                receipt: self.receipt(found)?,
+                at,
+            },
+        })
+    }
+
+    /// Catches up, and loads the keys if the next answer asks for them.
+    pub(crate) fn ready(&self, keyed: bool) -> Result<Head, Error> {
+        self.catch_up()?;
+        if keyed {
+            let mut live = self.live.write();
+            live.load_keys(&*self.source)?;
+            return Ok(live.head);
+        }
+        Ok(self.live.read().head)
+    }
+
+    /// When a frame was written, and its head.
+    pub(crate) fn frame_head(&self, position: Position) -> Result<(Moment, Head), Error> {
+        let mut found = None;
+        self.frames(position, position, Depth::Facts, |frame| {
+            found = Some((entry::moment(&frame.header), frame.header.head()));
+            Ok(false)
+        })?;
+        let head = Position(self.live.read().head.position.0);
+        found.ok_or(Error::BeyondHead {
+            head,
+            asked: position,
+        })
+    }
+
+    /// The receipt of a head.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn receipt(&self, head: Head) -> Result<Receipt, Error> {
+        Ok(Receipt {
+            store: self.id()?,
+            position: head.position,
+            chain: head.chain,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! Where entries are read from: a journal that can also be written, or a directory that is only looked at.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tenure_log::error::Error;
+use tenure_log::frame::Depth;
+use tenure_log::journal::segment::blobs::FolderBlobs;
+use tenure_log::journal::{Blobs, Deadline, Frames, Identity, Journal};
+use tenure_log::position::{Head, Position};
+use tenure_log::reader::open::SegmentReader;
+use tenure_log::storage::{Opening, Storage};
+
+/// The reading half of a log.
+pub(crate) trait Source: Send + Sync {
+    /// Store, life and rules version.
+    fn identity(&self) -> Result<Identity, Error>;
+    /// The newest head there is.
+    fn head(&self) -> Result<Head, Error>;
+    /// The newest position that may be shown.
+    fn newest(&self) -> Result<Position, Error>;
+    /// Returns when nothing up to `position` can be taken back any more.
+    fn settle(&self, position: Position) -> Result<(), Error>;
+    /// The frames behind `after`; may run beyond [`Source::newest`].
+    fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error>;
+    /// Waits until there is something behind `position`, or until the deadline.
+    fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error>;
+    /// Derived files.
+    fn blobs(&self) -> &dyn Blobs;
+}
+
+impl Source for Arc<dyn Journal> {
+    fn identity(&self) -> Result<Identity, Error> {
+        Ok(Journal::identity(&**self))
+    }
+
+    fn head(&self) -> Result<Head, Error> {
+        Journal::head(&**self)
+    }
+
+    fn newest(&self) -> Result<Position, Error> {
+        Ok(Journal::head(&**self)?.position)
+    }
+
+    fn settle(&self, position: Position) -> Result<(), Error> {
+        self.wait_durable(position, Deadline::NEVER)
+    }
+
+    fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
+        Journal::read_from(&**self, after, depth)
+    }
+
+    fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error> {
+        Journal::wait_beyond(&**self, position, deadline).map(|_: Head| ())
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        self.snapshots()
+    }
+}
+
+/// A directory that is only looked at: no lock is taken and no byte changed (LOG-8).
+#[derive(Debug)]
+pub(crate) struct Looking {
+    reader: SegmentReader,
+    blobs: FolderBlobs,
+}
+
+impl Looking {
+    pub(crate) fn open(storage: Arc<dyn Storage>, dir: &Path) -> Result<Self, Error> {
+        let reader = SegmentReader::open(storage.clone(), dir)?;
+        let directory = storage
+            .directory(dir, Opening::Existing)
+            .map_err(|error| tenure_log::storage::failed("open", dir, error))?;
+        Ok(Self {
+            reader,
+            blobs: FolderBlobs::new(storage, directory),
+        })
+    }
+}
+
+impl Source for Looking {
+    fn identity(&self) -> Result<Identity, Error> {
+        self.reader.identity()
+    }
+
+    fn head(&self) -> Result<Head, Error> {
+        self.reader.head()
+    }
+
+    /// Whoever only looks cannot sync: it shows what is durable already. Nothing behind that was
+    /// acknowledged to anybody yet. Without a page of this boot nobody has written in it, and all that is
+    /// there has outlived one.
+    fn newest(&self) -> Result<Position, Error> {
+        let durable = self.reader.durable()?;
+        let head = self.reader.head()?.position;
+        Ok(if durable == Position::ZERO {
+            head
+        } else {
+            head.min(durable)
+        })
+    }
+
+    fn settle(&self, _position: Position) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
+        self.reader.read_from(after, depth)
+    }
+
+    fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error> {
+        self.reader.wait_beyond(position, deadline).map(|_| ())
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        &self.blobs
+    }
+}
