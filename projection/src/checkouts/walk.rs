@@ -72,7 +72,7 @@ impl Walk {
     }
 
     fn enter(&mut self, name: OsString, ahead: &mut Vec<Step>) -> Result<(), CheckoutError> {
-        if self.is_missing() || !self.directory {
+        if self.is_missing() {
             self.missing.push(name);
             return Ok(());
         }
@@ -127,6 +127,7 @@ impl Walk {
     }
 }
 
+/// Nothing there, or nothing that could have anything in it.
 fn is_absence(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

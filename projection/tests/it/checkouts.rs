@@ -342,6 +342,23 @@ fn only_the_nearest_directories_are_identified() {
     );
 }
 
+/// D16: an identity is what the system says it is, with the birth where there is one.
+#[test]
+fn an_identity_is_device_inode_and_birth() {
+    use std::os::unix::fs::MetadataExt;
+    let place = Place::with_directories(&["a"]);
+    let identity = place.locate("a/b").anchors.pop().expect("an anchor").inode;
+    let meta = place.at("a").metadata().expect("there");
+    assert_eq!((identity.device, identity.inode), (meta.dev(), meta.ino()));
+    let born = meta.created().ok().map(|time| {
+        let since = time
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("after 1970");
+        i64::try_from(since.as_nanos()).expect("this century")
+    });
+    assert_eq!(identity.birth, born);
+}
+
 /// A directory that was removed and made again is another one, be its inode the same.
 #[test]
 fn a_directory_made_again_is_another() {

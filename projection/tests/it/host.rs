@@ -69,6 +69,33 @@ fn a_record_says_which_process_it_was() {
     assert_eq!(actors::from_line(&actors::to_line(&record)), record);
 }
 
+/// LIV-4: from Linux 6.9 on a process has an inode of its own, before that none is recorded.
+#[test]
+fn processes_are_told_apart_by_their_inode_where_they_have_one() {
+    let (_dir, host) = system();
+    let sleepers = [Running::sleeping(), Running::sleeping()];
+    let inode = |sleeper: &Running| {
+        record(&host, sleeper.pid())
+            .process
+            .expect("a process")
+            .pidfs
+    };
+    let [first, second] = [inode(&sleepers[0]), inode(&sleepers[1])];
+    let kernel = rustix::system::uname();
+    let release = kernel.release().to_string_lossy().into_owned();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|n| n.parse::<u32>().unwrap_or(0));
+    let has_pidfs = (numbers.next(), numbers.next()) >= (Some(6), Some(9));
+    assert_eq!(
+        (first.is_some(), second.is_some()),
+        (has_pidfs, has_pidfs),
+        "{release}"
+    );
+    assert!(!has_pidfs || first != second, "{first:?}");
+    assert_eq!(inode(&sleepers[0]), first, "whenever it is asked");
+}
+
 /// LIV-5
 #[test]
 fn a_process_that_runs_is_alive() {
@@ -216,7 +243,7 @@ fn a_pid_that_went_to_a_thread_is_a_death() {
     let reused = with_process(&record, |process| {
         process.pid = thread;
         // Ours and the sleeper's may begin in one tick.
-        process.start = process.start.map(|ticks| ticks - 1);
+        process.start = Some(1);
     });
     assert_verdict(&host, &reused, Verdict::Dead);
     let refused = host
