@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Rigs that try to make the ledger break a promise.
+
+pub mod hammer;

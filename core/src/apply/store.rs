@@ -25,7 +25,10 @@ pub(super) fn refused(fold: Fold<'_>, state: &mut State, e: &Refused) {
             bodies: Vec::new(),
             body_bytes: 0,
         };
-        state.refusals.resize(1, record.clone());
+        if state.refusals.is_empty() {
+            // Number 0 is not used.
+            state.refusals.push(record.clone());
+        }
         state.refusals.push(record);
     }
     let Some(record) = state.refusals.get_mut(index) else {
