@@ -16,6 +16,7 @@ use tenure_projection::checkouts::{CheckoutError, locate};
 use tenure_projection::host::Scripted;
 
 use crate::actors;
+use crate::scene::Scene;
 
 fn host() -> Scripted {
     Scripted::new(HostId([1; 16]), BootId([1; 16]))
@@ -271,7 +272,7 @@ fn a_base_that_is_none_is_named() {
     assert!(matches!(empty, CheckoutError::Empty), "{empty}");
 }
 
-/// DSC-3: an empty path is no scope, least of all the whole disk.
+/// An empty path is no scope, least of all the whole disk.
 #[test]
 fn what_is_no_path_is_refused() {
     let place = Place::new();
@@ -279,6 +280,25 @@ fn what_is_no_path_is_refused() {
     assert!(matches!(empty, CheckoutError::Empty), "{empty}");
     let nul = place.try_locate("a\0b").expect_err("refused");
     assert!(matches!(nul, CheckoutError::Nul { .. }), "{nul}");
+}
+
+/// DSC-3: who declares no write scope shares no files, on either side.
+#[test]
+fn who_writes_nowhere_shares_nothing() {
+    let accepted = |first: &str, second: &str| {
+        let scene = Scene::new();
+        scene.play("register a \n register b");
+        scene.play(&format!("dispatch one a {first} \n accept d1 as=a@1"));
+        scene.play(&format!("dispatch two b {second}"));
+        scene.run("accept d2 as=b@1")
+    };
+    let alone = accepted("", "");
+    assert_eq!(alone, "alone");
+    let together = accepted("writes=/w/x", "writes=/w/x/y");
+    assert_eq!(together, "with a(tree,declared)");
+    assert_eq!(accepted("writes=/w/x", ""), alone);
+    assert_eq!(accepted("", "writes=/w/x"), alone);
+    assert_eq!(accepted("writes=/w/x", "writes=/w/x-site"), alone);
 }
 
 #[test]
