@@ -5,6 +5,8 @@
 //! [`io::Error`]s; [`failed`] turns them into the log's own.
 
 pub mod disk;
+#[cfg(feature = "testkit")]
+pub mod sim;
 
 use std::fmt;
 use std::io;

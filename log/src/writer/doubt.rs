@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Writer;
-use super::site::{Held, Site};
+use super::site::{Held, Site, raise_to};
 use super::view::View;
 use crate::control::anchor::{Anchor, STRETCH_BYTES};
 use crate::control::{Control, Signal, Word};
@@ -96,7 +96,11 @@ fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
         .map_or(Position::ZERO, |mark| mark.head.position);
     let slot = control.durable().max(mark).max(held.word.head);
     let files = files(site)?;
-    if files.iter().any(|file| file.name.epoch > held.word.epoch) {
+    if let Some(newer) = files.last()
+        && newer.name.epoch > held.word.epoch
+    {
+        // The epoch was raised meanwhile, or the locks were lost when the store was copied.
+        raise_to(&site.locks, control, newer.name.epoch)?;
         return Ok(None);
     }
     let lineage = Lineage::of(Some(site.store), &files);

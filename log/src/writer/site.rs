@@ -261,42 +261,34 @@ impl Site {
         if std::mem::replace(&mut patience.raised, true) {
             return Err(patience.busy(self.storage.now(), control.describe_holder()));
         }
-        self.raise_epoch(control, epoch)
+        raise_to(&self.locks, control, Epoch(epoch.0 + 1))
     }
+}
 
-    /// Raises the epoch from `epoch` by one, unless somebody has.
-    ///
-    /// # Errors
-    /// When the next lock cannot be made, or there is no next epoch.
-    pub fn raise_epoch(&self, control: &Control, epoch: Epoch) -> Result<(), Error> {
-        let next = Epoch(epoch.0 + 1);
-        if next.0 > WORD_EPOCH_MAX {
-            return Err(Error::LimitExceeded {
-                what: "writer epoch",
-                offered: next.0,
-                max: WORD_EPOCH_MAX,
-            });
-        }
-        self.locks.create(next)?;
-        loop {
-            let word = control.word();
-            if word.epoch != epoch
-                || control.swap(
-                    word,
-                    Word {
-                        epoch: next,
-                        head: word.head,
-                        in_doubt: true,
-                    },
-                )
-            {
-                break;
-            }
-        }
-        // Whoever waits for the old lock would wait for ever.
-        control.ring(Signal::Released, u32::MAX);
-        Ok(())
+/// Raises the epoch to `to`, unless it is there already.
+///
+/// # Errors
+/// When the lock of that epoch cannot be made, or the word has no room for it.
+pub(super) fn raise_to(locks: &Locks, control: &Control, to: Epoch) -> Result<(), Error> {
+    if to.0 > WORD_EPOCH_MAX {
+        let (what, offered, max) = ("writer epoch", to.0, WORD_EPOCH_MAX);
+        return Err(Error::LimitExceeded { what, offered, max });
     }
+    locks.create(to)?;
+    loop {
+        let word = control.word();
+        let raised = Word {
+            epoch: to,
+            head: word.head,
+            in_doubt: true,
+        };
+        if word.epoch >= to || control.swap(word, raised) {
+            break;
+        }
+    }
+    // Whoever waits for the old lock would wait for ever.
+    control.ring(Signal::Released, u32::MAX);
+    Ok(())
 }
 
 /// Finds or builds the control page.
@@ -338,10 +330,18 @@ impl PageBuilder<'_> {
     /// holder with an older page goes unnoticed.
     fn page(&self, patience: &mut Patience, bound: Duration) -> Result<Control, Error> {
         loop {
+            let newest = self.locks.newest()?;
             if let Some(control) = self.of_this_boot(self.existing()?)? {
+                // A builder that was stopped, and gone past, may have put its page in place of a newer
+                // one: then it is behind the locks, and nobody may append by it.
+                if let Some(newest) = newest
+                    && newest > control.word().epoch
+                {
+                    raise_to(self.locks, &control, newest)?;
+                }
                 return Ok(control);
             }
-            let epoch = match self.locks.newest()? {
+            let epoch = match newest {
                 Some(epoch) => epoch,
                 None => {
                     self.locks.create(Epoch(1))?;

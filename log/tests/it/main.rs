@@ -8,5 +8,6 @@ mod golden;
 mod inspect;
 mod listing;
 mod recovery;
+mod simulated;
 mod store;
 mod verify;

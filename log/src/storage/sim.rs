@@ -1,0 +1,637 @@
+//! A simulated machine: one disk, several processes, one clock, all seeded and in memory.
+//!
+//! It runs the production code. Every operation is a step; at a step a process can be killed or
+//! stopped, the power can be cut, a write can find no space or end short, a sync can fail. What was
+//! synced survives a power cut; of the rest, any legal part does, in sectors and in any order.
+//!
+//! A single process runs on the caller's thread. [`Sim::run`] runs several, one step of one of them
+//! at a time, in an order that the seed decides.
+
+mod image;
+mod schedule;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::{
+    Access, BootId, Directory, FileIdentity, FileSystem, Onto, Opening, ProcessId, SealedBytes,
+    SharedMemory, Storage, StoredFile, Trust,
+};
+use image::{Image, InodeId};
+pub use schedule::Chaos;
+use schedule::Schedule;
+
+/// A simulated machine. Cloning gives the same one.
+#[derive(Clone)]
+pub struct Sim {
+    world: Arc<World>,
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sim(step {})", self.steps())
+    }
+}
+
+struct World {
+    state: Mutex<State>,
+    turn: Condvar,
+    began: Instant,
+}
+
+struct State {
+    image: Image,
+    schedule: Schedule,
+    random: Random,
+    fault: Option<(u64, Fault)>,
+    steps: u64,
+    clock: Duration,
+    boot: u64,
+    processes: u32,
+    handles: u64,
+    trace: Vec<&'static str>,
+}
+
+/// What goes wrong at a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The process is killed before the step.
+    Kill,
+    /// The step fails for want of space, if it is a write.
+    NoSpace,
+    /// The step writes only so many bytes, and the next write finds no space, if it is a write.
+    Short(usize),
+    /// The step fails, if it is a sync; what it should have synced counts as clean and is not.
+    FailedSync,
+}
+
+/// Which part of what was not synced survives a power cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Survival {
+    /// Nothing.
+    Nothing,
+    /// Everything.
+    Everything,
+    /// Of every sector, one or the other, as the seed says; of the names of each folder, the first few changes.
+    Some(u64),
+    /// Only the last write of every file, and no change of names.
+    LastWrite,
+}
+
+/// Seeded numbers (splitmix64).
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+}
+
+/// The panic that ends a killed process; never shown.
+struct Killed;
+
+impl Sim {
+    /// A machine with an empty disk.
+    #[must_use]
+    pub fn new(seed: u64) -> Sim {
+        Sim {
+            world: Arc::new(World {
+                state: Mutex::new(State {
+                    image: Image::default(),
+                    schedule: Schedule::default(),
+                    random: Random(seed),
+                    fault: None,
+                    steps: 0,
+                    clock: Duration::ZERO,
+                    boot: 1,
+                    processes: 0,
+                    handles: 0,
+                    trace: Vec::new(),
+                }),
+                turn: Condvar::new(),
+                began: Instant::now(),
+            }),
+        }
+    }
+
+    /// A new process.
+    #[must_use]
+    pub fn process(&self) -> Arc<SimProcess> {
+        let mut state = self.world.state.lock();
+        state.processes += 1;
+        let id = ProcessId(state.processes);
+        drop(state);
+        Arc::new(SimProcess {
+            world: self.world.clone(),
+            id,
+        })
+    }
+
+    /// How many steps were made.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.world.state.lock().steps
+    }
+
+    /// The names of the steps so far, for messages.
+    #[must_use]
+    pub fn trace(&self) -> Vec<&'static str> {
+        self.world.state.lock().trace.clone()
+    }
+
+    /// Lets `fault` happen at step number `at`, counted from zero; once.
+    pub fn set_fault(&self, at: u64, fault: Fault) {
+        self.world.state.lock().fault = Some((at, fault));
+    }
+
+    /// Lets no fault happen that has not happened yet. Says whether there was one.
+    pub fn clear_fault(&self) -> bool {
+        self.world.state.lock().fault.take().is_some()
+    }
+
+    /// How many bytes all files may have together.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.world.state.lock().image.capacity = bytes;
+    }
+
+    /// Runs a process until it ends or is killed; `None` when it was killed. Its locks are free then.
+    ///
+    /// # Panics
+    /// When the process panics by itself.
+    pub fn run_one<T>(&self, body: impl FnOnce(Arc<SimProcess>) -> T) -> Option<T> {
+        let process = self.process();
+        let id = process.id;
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(process)));
+        self.world.state.lock().image.release_locks_of(id.0);
+        match outcome {
+            Ok(value) => Some(value),
+            Err(payload) if payload.is::<Killed>() => None,
+            Err(payload) => std::panic::resume_unwind(payload),
+        }
+    }
+
+    /// Runs processes side by side, each on a thread of its own, one step at a time in an order that
+    /// the machine's seed decides. `None` for each that was killed.
+    ///
+    /// # Panics
+    /// When a process panics by itself.
+    pub fn run<T: Send>(
+        &self,
+        chaos: Chaos,
+        bodies: Vec<Box<dyn FnOnce(Arc<SimProcess>) -> T + Send + '_>>,
+    ) -> Vec<Option<T>> {
+        let processes: Vec<_> = bodies.iter().map(|_| self.process()).collect();
+        {
+            let mut state = self.world.state.lock();
+            state
+                .schedule
+                .begin(chaos, processes.iter().map(|process| process.id.0));
+            self.world.hand_over(&mut state);
+        }
+        let outcomes: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = bodies
+                .into_iter()
+                .zip(processes)
+                .map(|(body, process)| {
+                    scope.spawn(move || {
+                        let (world, id) = (process.world.clone(), process.id.0);
+                        let body = || {
+                            world.await_turn(&mut world.state.lock(), id);
+                            body(process)
+                        };
+                        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+                        let mut state = world.state.lock();
+                        state.image.release_locks_of(id);
+                        state.schedule.end(id);
+                        world.hand_over(&mut state);
+                        outcome
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("panics were caught inside"))
+                .collect()
+        });
+        self.world.state.lock().schedule = Schedule::default();
+        outcomes
+            .into_iter()
+            .map(|outcome| match outcome {
+                Ok(value) => Some(value),
+                Err(payload) if payload.is::<Killed>() => None,
+                Err(payload) => std::panic::resume_unwind(payload),
+            })
+            .collect()
+    }
+
+    /// Cuts the power: every process is gone, the disk holds what was synced and a part of the rest.
+    pub fn cut_power(&self, survival: Survival) {
+        let mut state = self.world.state.lock();
+        state.boot += 1;
+        let mut random = state.random.clone();
+        if let Survival::Some(seed) = survival {
+            random = Random(seed);
+        }
+        state.image.cut_power(survival, &mut random);
+    }
+
+    /// The bytes of a file as a process would read them now.
+    #[must_use]
+    pub fn bytes_of(&self, path: &str) -> Option<Vec<u8>> {
+        self.world.state.lock().image.bytes_of(path)
+    }
+
+    /// Turns one bit of a file over, on disk and in memory alike.
+    ///
+    /// # Panics
+    /// When there is no such byte.
+    pub fn flip(&self, path: &str, offset: u64, bit: u8) {
+        self.world.state.lock().image.flip(path, offset, bit);
+    }
+
+    /// A copy of the machine as it is now, all processes gone.
+    #[must_use]
+    pub fn fork(&self) -> Sim {
+        let other = Sim::new(0);
+        let state = self.world.state.lock();
+        let mut copy = other.world.state.lock();
+        copy.image = state.image.copy();
+        copy.random = state.random.clone();
+        copy.boot = state.boot;
+        copy.clock = state.clock;
+        copy.processes = state.processes;
+        drop(copy);
+        other
+    }
+}
+
+/// A process of a simulated machine.
+pub struct SimProcess {
+    world: Arc<World>,
+    id: ProcessId,
+}
+
+impl fmt::Debug for SimProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimProcess({})", self.id.0)
+    }
+}
+
+impl SimProcess {
+    /// One step: lets others run, lets faults happen, and gives the machine to the caller.
+    fn enter(&self, step: &'static str) -> io::Result<MutexGuard<'_, State>> {
+        enter(&self.world, self.id.0, step)
+    }
+}
+
+/// Ends the process, unless it is ending already: then its steps do nothing.
+fn die() -> io::Error {
+    if !std::thread::panicking() {
+        std::panic::resume_unwind(Box::new(Killed));
+    }
+    io::Error::other("killed")
+}
+
+fn enter<'w>(world: &'w World, id: u32, step: &'static str) -> io::Result<MutexGuard<'w, State>> {
+    if std::thread::panicking() {
+        return Err(die());
+    }
+    let mut state = world.state.lock();
+    if state.schedule.is_running() {
+        state.choose();
+        world.hand_over(&mut state);
+        if !world.await_turn(&mut state, id) {
+            drop(state);
+            return Err(die());
+        }
+    }
+    let number = state.steps;
+    state.steps += 1;
+    state.clock += Duration::from_micros(1);
+    state.trace.push(step);
+    if state.fault == Some((number, Fault::Kill)) {
+        state.fault = None;
+        state.image.release_locks_of(id);
+        drop(state);
+        return Err(die());
+    }
+    Ok(state)
+}
+
+impl State {
+    /// The fault planned for the step that is made, if it is of this kind.
+    fn fault_now(&mut self, of_kind: impl Fn(Fault) -> bool) -> Option<Fault> {
+        let (at, fault) = self.fault?;
+        if at + 1 != self.steps || !of_kind(fault) {
+            return None;
+        }
+        self.fault = None;
+        Some(fault)
+    }
+}
+
+impl Storage for SimProcess {
+    fn directory(&self, path: &Path, opening: Opening) -> io::Result<Arc<dyn Directory>> {
+        let mut state = self.enter("open directory")?;
+        if !state.image.exists {
+            if opening == Opening::Existing {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            state.image.exists = true;
+        }
+        drop(state);
+        Ok(Arc::new(SimDirectory {
+            world: self.world.clone(),
+            id: self.id.0,
+            path: path.to_owned(),
+        }))
+    }
+
+    fn now(&self) -> Instant {
+        self.world.began + self.world.state.lock().clock
+    }
+
+    fn boot(&self) -> io::Result<BootId> {
+        let mut boot = [0; 16];
+        boot[..8].copy_from_slice(&self.world.state.lock().boot.to_le_bytes());
+        Ok(BootId(boot))
+    }
+
+    fn process(&self) -> ProcessId {
+        self.id
+    }
+
+    fn wait(&self, word: &AtomicU32, expected: u32, bound: Duration) {
+        let Ok(mut state) = self.enter("wait") else {
+            return;
+        };
+        if word.load(SeqCst) != expected {
+            return;
+        }
+        if !state.schedule.is_running() {
+            // Alone on the machine, nobody will wake it.
+            state.clock += bound;
+            return;
+        }
+        let until = state.clock + bound;
+        state
+            .schedule
+            .sleep(self.id.0, std::ptr::from_ref(word) as usize, until);
+        state.choose();
+        self.world.hand_over(&mut state);
+        if !self.world.await_turn(&mut state, self.id.0) {
+            drop(state);
+            die();
+        }
+    }
+
+    fn wake(&self, word: &AtomicU32, count: u32) {
+        if let Ok(mut state) = self.enter("wake") {
+            state
+                .schedule
+                .wake(std::ptr::from_ref(word) as usize, count);
+        }
+    }
+
+    fn random(&self, into: &mut [u8]) -> io::Result<()> {
+        let mut state = self.world.state.lock();
+        for chunk in into.chunks_mut(8) {
+            let bytes = state.random.next().to_le_bytes();
+            chunk.copy_from_slice(&bytes[..chunk.len()]);
+        }
+        Ok(())
+    }
+
+    fn step(&self) {
+        // A killed process ends here; an ending one goes on to its end.
+        drop(self.enter("shared memory"));
+    }
+}
+
+struct SimDirectory {
+    world: Arc<World>,
+    id: u32,
+    path: PathBuf,
+}
+
+impl fmt::Debug for SimDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimDirectory({})", self.path.display())
+    }
+}
+
+impl Directory for SimDirectory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(FileIdentity {
+            device: 1,
+            inode: 2,
+        })
+    }
+
+    fn file_system(&self) -> io::Result<FileSystem> {
+        Ok(FileSystem {
+            kind: "simulated".to_owned(),
+            trust: Trust::Durable,
+        })
+    }
+
+    fn make_directory(&self, name: &str) -> io::Result<()> {
+        enter(&self.world, self.id, "make folder")?
+            .image
+            .make_folder(name);
+        Ok(())
+    }
+
+    fn list(&self, name: &str) -> io::Result<Vec<String>> {
+        enter(&self.world, self.id, "list")?.image.list(name)
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn StoredFile>> {
+        let mut state = enter(&self.world, self.id, "open")?;
+        let inode = state.image.open(name, access)?;
+        state.handles += 1;
+        let handle = state.handles;
+        drop(state);
+        Ok(Arc::new(SimFile {
+            world: self.world.clone(),
+            id: self.id,
+            inode,
+            handle,
+        }))
+    }
+
+    fn rename(&self, from: &str, to: &str, onto: Onto) -> io::Result<()> {
+        enter(&self.world, self.id, "rename")?
+            .image
+            .rename(from, to, onto)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        enter(&self.world, self.id, "remove")?.image.remove(name)
+    }
+
+    fn sync(&self, name: &str) -> io::Result<()> {
+        let mut state = enter(&self.world, self.id, "sync folder")?;
+        state.image.sync_folder(name);
+        Ok(())
+    }
+}
+
+struct SimFile {
+    world: Arc<World>,
+    id: u32,
+    inode: InodeId,
+    handle: u64,
+}
+
+impl fmt::Debug for SimFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimFile({:?})", self.inode)
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.world
+            .state
+            .lock()
+            .image
+            .unlock(self.inode, self.id, self.handle);
+    }
+}
+
+impl StoredFile for SimFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(enter(&self.world, self.id, "read")?
+            .image
+            .read(self.inode, into, offset))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = enter(&self.world, self.id, "write")?;
+        match state.fault_now(|fault| matches!(fault, Fault::NoSpace | Fault::Short(_))) {
+            Some(Fault::Short(taken)) if taken < bytes.len() && taken > 0 => {
+                // Whoever goes on writing finds the disk full.
+                let next = state.steps;
+                state.fault = Some((next, Fault::NoSpace));
+                state.image.write(self.inode, &bytes[..taken], offset)
+            }
+            Some(_) => Err(io::ErrorKind::StorageFull.into()),
+            None => state.image.write(self.inode, bytes, offset),
+        }
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(enter(&self.world, self.id, "size")?.image.size(self.inode))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = enter(&self.world, self.id, "sync")?;
+        let fails = state
+            .fault_now(|fault| fault == Fault::FailedSync)
+            .is_some();
+        state.image.sync(self.inode, fails);
+        if fails {
+            Err(io::Error::from_raw_os_error(5))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        Ok(enter(&self.world, self.id, "lock")?
+            .image
+            .try_lock(self.inode, self.id, self.handle))
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        enter(&self.world, self.id, "unlock")?
+            .image
+            .unlock(self.inode, self.id, self.handle);
+        Ok(())
+    }
+
+    fn is_linked(&self) -> io::Result<bool> {
+        Ok(self.world.state.lock().image.is_linked(self.inode))
+    }
+
+    fn map_shared(&self, _: Access) -> io::Result<Arc<dyn SharedMemory>> {
+        Ok(enter(&self.world, self.id, "map")?.image.map(self.inode))
+    }
+
+    fn map_sealed(&self, bytes: u64) -> io::Result<Arc<dyn SealedBytes>> {
+        let state = enter(&self.world, self.id, "map")?;
+        if state.image.size(self.inode) < bytes {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut copy = vec![0; bytes as usize];
+        state.image.read(self.inode, &mut copy, 0);
+        Ok(Arc::new(Copied(copy)))
+    }
+}
+
+#[derive(Debug)]
+struct Copied(Vec<u8>);
+
+impl SealedBytes for Copied {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Memory that every process of the machine shares.
+#[derive(Debug)]
+struct SimMemory {
+    words: Vec<AtomicU64>,
+    halves: Vec<AtomicU32>,
+}
+
+impl SimMemory {
+    fn new(bytes: &[u8]) -> SimMemory {
+        let words = bytes.chunks_exact(8).map(|chunk| {
+            AtomicU64::new(u64::from_ne_bytes(
+                *chunk.first_chunk().expect("chunks of eight"),
+            ))
+        });
+        SimMemory {
+            words: words.collect(),
+            halves: (0..bytes.len() / 4).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.words
+            .iter()
+            .flat_map(|word| word.load(SeqCst).to_ne_bytes())
+            .collect()
+    }
+}
+
+impl SharedMemory for SimMemory {
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.words[index]
+    }
+
+    fn half_word(&self, index: usize) -> &AtomicU32 {
+        &self.halves[index]
+    }
+}

@@ -1,0 +1,366 @@
+//! The production writer on a simulated machine: crashed, stopped and starved at every step.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tenure_log::conformance::{draft, follow_each_other, read};
+use tenure_log::error::Error;
+use tenure_log::format::{RulesVersion, SegmentHeader};
+use tenure_log::frame::Frame;
+use tenure_log::journal::segment::{Options, SegmentLog};
+use tenure_log::journal::{Deadline, Journal, TransactError};
+use tenure_log::position::{Head, Position};
+use tenure_log::storage::sim::{Chaos, Fault, Sim, SimProcess, Survival};
+use tenure_log::writer::site::Tuning;
+
+const STORE: &str = "/store";
+
+/// Four frames of the tests fill a segment, and waits are short on a clock that jumps.
+fn options() -> Options {
+    let tuning = Tuning {
+        append_wait: Duration::from_millis(200),
+        sync_wait: Duration::from_millis(200),
+        segment_bytes: vec![4096 + 512],
+        fill_bytes: 256,
+        ..Tuning::default()
+    };
+    Options {
+        create: true,
+        rules: RulesVersion(1),
+        tuning,
+        ..Options::default()
+    }
+}
+
+fn open(process: Arc<SimProcess>) -> Result<SegmentLog, Error> {
+    SegmentLog::open(process, Path::new(STORE), options())
+}
+
+/// What the log said about each text, by all processes together.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Answers>>);
+
+#[derive(Default)]
+struct Answers {
+    tried: BTreeSet<String>,
+    acknowledged: Vec<(String, Head)>,
+    absent: BTreeSet<String>,
+}
+
+impl Told {
+    /// Appends a text once; retries only where the log said that it is certainly not there.
+    fn append(&self, log: &SegmentLog, text: &str) -> Result<(), Error> {
+        self.0.lock().tried.insert(text.to_owned());
+        let mut known = log.head()?;
+        loop {
+            match log.transact(known, Deadline::NEVER, &mut |_| vec![draft(text)]) {
+                Ok(appended) => {
+                    log.wait_durable(appended.head.position, Deadline::NEVER)?;
+                    self.0
+                        .lock()
+                        .acknowledged
+                        .push((text.to_owned(), appended.head));
+                    return Ok(());
+                }
+                Err(TransactError::Moved { appended }) => {
+                    assert!(appended.is_empty(), "one draft is in the log or is not");
+                    known = log.head()?;
+                }
+                Err(TransactError::Unknown { source, .. }) => return Err(source),
+                Err(TransactError::Failed(error)) => {
+                    self.0.lock().absent.insert(text.to_owned());
+                    return Err(error);
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    /// Whether a log holds what was said about it.
+    fn judge(&self, frames: &[Frame]) {
+        let answers = self.0.lock();
+        let texts: Vec<String> = frames
+            .iter()
+            .map(|frame| String::from_utf8(frame.parts.texts.clone()).expect("UTF-8"))
+            .collect();
+        let distinct: BTreeSet<&String> = texts.iter().collect();
+        assert_eq!(distinct.len(), texts.len(), "doubled: {texts:?}");
+        for text in &texts {
+            assert!(answers.tried.contains(text), "{text} was never appended");
+            assert!(
+                !answers.absent.contains(text),
+                "{text} was said to be absent"
+            );
+        }
+        for (text, head) in &answers.acknowledged {
+            let found = frames.iter().find(|frame| frame.header.head() == *head);
+            let found = found.unwrap_or_else(|| {
+                panic!(
+                    "{text} was acknowledged at {} and is not there",
+                    head.position
+                )
+            });
+            assert_eq!(found.parts.texts, text.as_bytes());
+        }
+    }
+}
+
+/// Seven frames in two segments and a new life, then an orderly end.
+fn workload(process: Arc<SimProcess>, told: &Told) -> Result<(), Error> {
+    let log = open(process)?;
+    for index in 0..5 {
+        told.append(&log, &format!("{index}"))?;
+    }
+    told.0.lock().tried.insert("raised".to_owned());
+    let head = log.head()?;
+    match log.raise(head, Deadline::NEVER, &mut |_, _| draft("raised")) {
+        Ok(_) => {}
+        Err(TransactError::Unknown { source, .. } | TransactError::Failed(source)) => {
+            return Err(source);
+        }
+        Err(other) => panic!("{other}"),
+    }
+    told.append(&log, "6")
+}
+
+/// Opens, judges, appends once more, judges again.
+fn recover(sim: &Sim, told: &Told, text: &str) {
+    let judged = sim.run_one(|process| {
+        let log = open(process).expect("opened after a crash");
+        let frames = read(&log, Position::ZERO);
+        let first = sim
+            .bytes_of("segments/00000000000000000001-1.seg")
+            .expect("the first segment");
+        follow_each_other(
+            SegmentHeader::decode(&first).expect("a header").start(),
+            &frames,
+        );
+        told.judge(&frames);
+        told.append(&log, text).expect("appended after a crash");
+        told.judge(&read(&log, Position::ZERO));
+    });
+    judged.expect("nobody killed it");
+}
+
+/// Says where a test stood when it fails.
+struct Context(String);
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.0);
+        }
+    }
+}
+
+/// Kills the recovery too, and cuts the power once more.
+fn crash_again(cut: &Sim, told: &Told, at: u64) {
+    let (sim, told) = (cut.fork(), copy(told));
+    sim.set_fault(at, Fault::Kill);
+    let _ = sim.run_one(|process| open(process).map(|log| told.append(&log, "again")));
+    sim.clear_fault();
+    let survival = SURVIVALS[at as usize % SURVIVALS.len()];
+    let _context = Context(format!(
+        "crashed again at step {at} of {:?}, {survival:?}",
+        sim.trace().last()
+    ));
+    sim.cut_power(survival);
+    recover(&sim, &told, "after two crashes");
+}
+
+const SURVIVALS: [Survival; 6] = [
+    Survival::Nothing,
+    Survival::Everything,
+    Survival::LastWrite,
+    Survival::Some(1),
+    Survival::Some(2),
+    Survival::Some(3),
+];
+
+fn copy(told: &Told) -> Told {
+    let answers = told.0.lock();
+    Told(Arc::new(Mutex::new(Answers {
+        tried: answers.tried.clone(),
+        acknowledged: answers.acknowledged.clone(),
+        absent: answers.absent.clone(),
+    })))
+}
+
+/// R1 to R4: killed at every step of the workload, then nothing but the process is lost, or the power
+/// is cut with every kind of loss, and the recovery is crashed again.
+#[test]
+fn a_crash_at_every_step_loses_nothing_acknowledged() {
+    let steps = {
+        let (sim, told) = (Sim::new(1), Told::default());
+        sim.run_one(|process| workload(process, &told))
+            .expect("not killed")
+            .expect("no fault");
+        recover(&sim, &told, "last");
+        sim.steps()
+    };
+    assert!(steps > 100, "the workload has {steps} steps");
+    for at in 0..steps {
+        let (sim, told) = (Sim::new(1), Told::default());
+        sim.set_fault(at, Fault::Kill);
+        let _ = sim.run_one(|process| workload(process, &told));
+        recover(&sim.fork(), &copy(&told), "after kill");
+        for survival in SURVIVALS {
+            let cut = sim.fork();
+            cut.cut_power(survival);
+            let _context = Context(format!(
+                "killed at step {at} of {:?}, {survival:?}",
+                sim.trace().last()
+            ));
+            recover(&cut.fork(), &copy(&told), "after power");
+            for again_at in (at % 11..130).step_by(11) {
+                crash_again(&cut, &told, again_at);
+            }
+        }
+    }
+}
+
+/// R5, R6, R8 and F25: no space, a short write and a failed sync at every step of the workload. What
+/// is said to be absent is absent, what is acknowledged is there after a power cut, and the store goes on.
+#[test]
+fn a_fault_at_every_step_is_told_truthfully() {
+    let steps = {
+        let (sim, told) = (Sim::new(2), Told::default());
+        sim.run_one(|process| workload(process, &told))
+            .expect("not killed")
+            .expect("no fault");
+        sim.steps()
+    };
+    let mut met = 0;
+    for fault in [
+        Fault::NoSpace,
+        Fault::Short(1),
+        Fault::Short(100),
+        Fault::Short(300),
+        Fault::FailedSync,
+    ] {
+        for at in 0..steps {
+            let (sim, told) = (Sim::new(2), Told::default());
+            let _context = Context(format!("{fault:?} at step {at}"));
+            sim.set_fault(at, fault);
+            let first = sim
+                .run_one(|process| workload(process, &told))
+                .expect("not killed");
+            met += u32::from(!sim.clear_fault());
+            if let Err(error) = &first {
+                let expected = match fault {
+                    Fault::FailedSync => matches!(error, Error::Poisoned { .. } | Error::Io { .. }),
+                    _ => matches!(error, Error::NoSpace { .. }),
+                };
+                assert!(expected, "{error}");
+            }
+            for survival in SURVIVALS {
+                let cut = sim.fork();
+                cut.cut_power(survival);
+                recover(&cut, &copy(&told), "after power");
+            }
+            recover(&sim, &told, "after fault");
+        }
+    }
+    assert!(met > 50, "{met} faults happened");
+}
+
+/// R6: after a failed sync the same handle goes on, in a new epoch, and what it says stays true even
+/// when the disk kept nothing of what the failed sync should have written.
+#[test]
+fn after_a_failed_sync_the_frames_are_carried_into_a_new_segment() {
+    let mut carried = 0;
+    for at in 0..400 {
+        let (sim, told) = (Sim::new(3), Told::default());
+        let _context = Context(format!("failed sync at step {at}"));
+        sim.set_fault(at, Fault::FailedSync);
+        let ran = sim.run_one(|process| {
+            let log = match open(process) {
+                Ok(log) => log,
+                Err(error) => return Err(error),
+            };
+            let mut poisoned = false;
+            for index in 0..6 {
+                let before = log.head()?.position;
+                match told.append(&log, &index.to_string()) {
+                    Err(Error::Poisoned { .. }) => {
+                        poisoned = true;
+                        // What was published and not acknowledged is carried over by the next append.
+                        let unknown = log.head()?;
+                        told.append(&log, &format!("{index} again"))?;
+                        if unknown.position > before {
+                            let frames = read(&log, before);
+                            assert_eq!(frames[0].header.head(), unknown, "position and chain stay");
+                            log.wait_durable(unknown.position, Deadline::NEVER)?;
+                        }
+                    }
+                    other => other?,
+                }
+            }
+            Ok(poisoned)
+        });
+        sim.clear_fault();
+        carried += u32::from(matches!(ran, Some(Ok(true))));
+        sim.cut_power(Survival::Nothing);
+        recover(&sim, &told, "after power");
+    }
+    assert!(carried > 3, "{carried} runs went on after a failed sync");
+}
+
+/// Three processes, killed and stopped at random steps, for many seeds: L3, F8 and F9. Nothing
+/// acknowledged is missing, nothing is doubled, nothing said to be absent is there, positions have no
+/// gap, and everybody who lives comes to an end.
+#[test]
+fn processes_killed_and_stopped_at_any_step_lose_and_double_nothing() {
+    let (mut killed, mut raised) = (0, 0);
+    for seed in 0..300 {
+        let (sim, told) = (Sim::new(seed), Told::default());
+        let _context = Context(format!("seed {seed}"));
+        let chaos = Chaos {
+            kill_one_in: 150,
+            stop_one_in: 60 + seed % 200,
+            kills_max: 2,
+        };
+        let bodies = (0..3).map(|number| {
+            let told = told.clone();
+            let body: Box<dyn FnOnce(Arc<SimProcess>) -> Result<(), Error> + Send> =
+                Box::new(move |process| {
+                    let mut log = open_patiently(&process)?;
+                    for index in 0..4 {
+                        // Busy is an answer: nothing happened, or it is unknown. A new handle goes on.
+                        if told.append(&log, &format!("{number}:{index}")).is_err() {
+                            log = open_patiently(&process)?;
+                        }
+                    }
+                    Ok(())
+                });
+            body
+        });
+        let ended = sim.run(chaos, bodies.collect());
+        killed += ended.iter().filter(|outcome| outcome.is_none()).count();
+        for outcome in ended.into_iter().flatten() {
+            outcome.expect("who lives comes to an end");
+        }
+        raised += usize::from(sim.bytes_of("locks/2").is_some());
+        let cut = sim.fork();
+        recover(&sim, &copy(&told), "after all");
+        cut.cut_power(SURVIVALS[seed as usize % SURVIVALS.len()]);
+        recover(&cut, &told, "after power");
+    }
+    assert!(
+        killed > 100 && raised > 20,
+        "{killed} were killed, {raised} runs raised the epoch"
+    );
+}
+
+fn open_patiently(process: &Arc<SimProcess>) -> Result<SegmentLog, Error> {
+    for _ in 0..100 {
+        match open(process.clone()) {
+            Err(Error::Busy { .. }) => {}
+            other => return other,
+        }
+    }
+    open(process.clone())
+}
