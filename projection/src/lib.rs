@@ -12,6 +12,7 @@ pub mod error;
 pub mod host;
 pub mod projection;
 pub mod reader;
+pub mod session;
 mod source;
 pub mod store;
 
