@@ -1,13 +1,16 @@
 //! Many threads, one transaction: commands that wait are decided together, written with one system call and
 //! share a sync.
 //!
-//! Whoever finds nobody leading leads: it takes every waiting job, decides them in order under the append
-//! lock, and hands leadership to the first job that came meanwhile. The hand-over is a state word under the
-//! job's own lock (waiting, lead, done), because a lone notify to a thread that has not begun to wait is lost.
+//! Whoever waits and finds nobody leading leads: it takes every waiting order, decides them in order under the
+//! append lock, and wakes whom it served and one of those who wait on. Waiting, leading and waking share one
+//! lock, because a wake-up for a thread that has not begun to wait is lost.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 
-use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLockWriteGuard};
 use tenure_core::command::{Command, Request};
 use tenure_core::decide::{Decision, decide, refused};
 use tenure_core::event::Entry;
@@ -26,28 +29,26 @@ use super::live::Live;
 use super::prepare::Prepared;
 use super::{Store, refuse};
 
-/// Jobs that wait for a leader.
+/// Orders that wait for a leader.
 #[derive(Default)]
 pub(super) struct Group {
-    waiting: Vec<Arc<Job>>,
+    waiting: Vec<Arc<Order>>,
     led: bool,
 }
 
 /// One command on its way.
-pub(super) struct Job {
+pub(super) struct Order {
     prepared: Mutex<Prepared>,
-    turn: Mutex<Turn>,
+    verdict: Mutex<Option<Verdict>>,
+    /// Whether a thread sleeps on it; changed under the group's lock.
+    waited: AtomicBool,
     changed: Condvar,
+    waker: Mutex<Option<Waker>>,
 }
 
-enum Turn {
-    Waiting,
-    Lead,
-    Done(Box<Verdict>),
-    Taken,
-}
-
-/// What became of a job under the lock; durability is still to come.
+/// What became of an order under the lock; durability is still to come.
+// Moved twice in the life of a command that costs a sync.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Verdict {
     /// Appended, or done before: the answer, where it stands, and the position that it depends on. The
     /// receipt of what was done before is looked up when it is answered.
@@ -71,11 +72,12 @@ pub(super) enum Verdict {
     Failed(Error),
 }
 
-/// A call on its way; dropping it does not take it back.
+/// A call on its way. Dropping the ticket does not take the call back; a call that nobody waits for is decided
+/// with the next one that somebody waits for, or by [`Store::drive`].
 #[must_use = "a call that nobody waits for may have been refused"]
 pub struct Ticket {
     store: Store,
-    job: Arc<Job>,
+    order: Arc<Order>,
 }
 
 impl std::fmt::Debug for Ticket {
@@ -91,74 +93,117 @@ impl Ticket {
     /// See [`Failure`].
     pub fn wait(self) -> Result<Done, Failure> {
         let verdict = self.verdict();
-        refuse::settle(&self.store, &self.job.prepared.lock(), verdict)
+        refuse::settle(&self.store, &self.order.prepared.lock(), verdict)
     }
 
     fn verdict(&self) -> Verdict {
+        let mut group = self.store.0.group.lock();
         loop {
-            let mut turn = self.job.turn.lock();
-            while matches!(*turn, Turn::Waiting) {
-                self.job.changed.wait(&mut turn);
+            if let Some(verdict) = self.order.verdict.lock().take() {
+                return verdict;
             }
-            match std::mem::replace(&mut *turn, Turn::Taken) {
-                Turn::Done(verdict) => return *verdict,
-                Turn::Lead => {
-                    *turn = Turn::Waiting;
-                    drop(turn);
-                    lead(&self.store);
-                }
-                Turn::Waiting | Turn::Taken => unreachable!("a ticket is waited for once"),
+            if group.led {
+                self.order.waited.store(true, Ordering::Relaxed);
+                self.order.changed.wait(&mut group);
+                self.order.waited.store(false, Ordering::Relaxed);
+            } else {
+                group = lead(&self.store, group);
             }
+        }
+    }
+}
+
+/// Ready when the call was decided; the last poll waits for its sync unless that was done. Polling does no work: some thread has to wait for a ticket or
+/// call [`Store::drive`]. A ticket is polled to its end once.
+impl Future for Ticket {
+    type Output = Result<Done, Failure>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Before the look, so that a verdict given in between wakes it.
+        *self.order.waker.lock() = Some(context.waker().clone());
+        match self.order.verdict.lock().take() {
+            Some(verdict) => Poll::Ready(refuse::settle(
+                &self.store,
+                &self.order.prepared.lock(),
+                verdict,
+            )),
+            None => Poll::Pending,
         }
     }
 }
 
 /// Queues a prepared call.
 pub(super) fn submit(store: &Store, prepared: Prepared) -> Ticket {
-    let job = Arc::new(Job {
+    let order = Arc::new(Order {
         prepared: Mutex::new(prepared),
-        turn: Mutex::new(Turn::Waiting),
+        verdict: Mutex::new(None),
+        waited: AtomicBool::new(false),
         changed: Condvar::new(),
+        waker: Mutex::new(None),
     });
-    let mut group = store.0.group.lock();
-    group.waiting.push(Arc::clone(&job));
-    if !group.led {
-        group.led = true;
-        *job.turn.lock() = Turn::Lead;
-    }
-    drop(group);
+    store.0.group.lock().waiting.push(Arc::clone(&order));
     Ticket {
         store: store.clone(),
-        job,
+        order,
     }
 }
 
-/// Most jobs decided in one transaction: bounds how long the append lock is held.
-const JOBS_MAX: usize = 256;
-
-/// Decides everything that waits, then hands leadership on.
-fn lead(store: &Store) {
-    let jobs: Vec<Arc<Job>> = {
-        let mut group = store.0.group.lock();
-        let count = group.waiting.len().min(JOBS_MAX);
-        group.waiting.drain(..count).collect()
-    };
-    let verdicts = transact(store, &jobs);
-    for (job, verdict) in jobs.iter().zip(verdicts) {
-        *job.turn.lock() = Turn::Done(Box::new(verdict));
-        job.changed.notify_one();
-    }
-    let mut group = store.0.group.lock();
-    match group.waiting.first() {
-        Some(next) => {
-            *next.turn.lock() = Turn::Lead;
-            next.changed.notify_one();
+impl Store {
+    /// Decides everything that was submitted and waits until it is durable: what a runtime calls on a thread
+    /// that may block, while its tasks await their tickets.
+    ///
+    /// # Errors
+    /// When the log cannot be synced.
+    pub fn drive(&self) -> Result<(), Error> {
+        let mut group = self.0.group.lock();
+        let mut served = Vec::new();
+        while !group.led && !group.waiting.is_empty() {
+            served.extend(group.waiting.iter().cloned());
+            group = lead(self, group);
         }
-        None => group.led = false,
+        drop(group);
+        let head = self.live.read().head;
+        self.journal()
+            .wait_durable(head.position, Deadline::NEVER)?;
+        for order in served {
+            if let Some(waker) = order.waker.lock().take() {
+                waker.wake();
+            }
+        }
+        Ok(())
     }
 }
 
-/// How a job stands while a transaction is being made.
+/// Most orders decided in one transaction: bounds how long the append lock is held.
+const ORDERS_MAX: usize = 256;
+
+/// Decides everything that waits, wakes whom it served, and one who waits on.
+fn lead<'s>(store: &'s Store, mut group: MutexGuard<'s, Group>) -> MutexGuard<'s, Group> {
+    let count = group.waiting.len().min(ORDERS_MAX);
+    let orders: Vec<Arc<Order>> = group.waiting.drain(..count).collect();
+    group.led = true;
+    drop(group);
+    let verdicts = transact(store, &orders);
+    let mut group = store.0.group.lock();
+    group.led = false;
+    for (order, verdict) in orders.iter().zip(verdicts) {
+        *order.verdict.lock() = Some(verdict);
+        order.changed.notify_one();
+        if let Some(waker) = order.waker.lock().take() {
+            waker.wake();
+        }
+    }
+    if let Some(next) = group
+        .waiting
+        .iter()
+        .find(|o| o.waited.load(Ordering::Relaxed))
+    {
+        next.changed.notify_one();
+    }
+    group
+}
+
+/// How an order stands while a transaction is being made.
 enum Judged {
     /// Draft number so-and-so.
     Drafted { draft: usize, answer: Answer },
@@ -166,38 +211,42 @@ enum Judged {
     Final(Verdict),
 }
 
-/// Decides jobs in order under the append lock until each has a verdict.
-fn transact(store: &Store, jobs: &[Arc<Job>]) -> Vec<Verdict> {
-    let mut verdicts: Vec<Option<Verdict>> = jobs.iter().map(|_| None).collect();
+/// Decides orders in order under the append lock until each has a verdict.
+fn transact(store: &Store, orders: &[Arc<Order>]) -> Vec<Verdict> {
+    let mut verdicts: Vec<Option<Verdict>> = orders.iter().map(|_| None).collect();
     loop {
-        let open: Vec<usize> = (0..jobs.len()).filter(|n| verdicts[*n].is_none()).collect();
+        let open: Vec<usize> = (0..orders.len())
+            .filter(|n| verdicts[*n].is_none())
+            .collect();
         if open.is_empty() {
             break;
         }
-        attempt(store, jobs, &open, &mut verdicts);
+        attempt(store, orders, &open, &mut verdicts);
     }
     verdicts
         .into_iter()
-        .map(|v| v.expect("the loop ends when every job has one"))
+        .map(|v| v.expect("the loop ends when every order has one"))
         .collect()
 }
 
-/// One transaction over the jobs that are open. What a decision needs beyond the tail is read before: inside
+/// One transaction over the orders that are open. What a decision needs beyond the tail is read before: inside
 /// the transaction nothing but the tail is looked at.
-fn attempt(store: &Store, jobs: &[Arc<Job>], open: &[usize], verdicts: &mut [Option<Verdict>]) {
-    let keyed = open.iter().any(|n| jobs[*n].prepared.lock().key.is_some());
+fn attempt(store: &Store, orders: &[Arc<Order>], open: &[usize], verdicts: &mut [Option<Verdict>]) {
+    let keyed = open
+        .iter()
+        .any(|n| orders[*n].prepared.lock().key.is_some());
     let known = match store.ready(keyed) {
         Ok(head) => head,
         Err(error) => return fail(open, verdicts, &error),
     };
-    let deadline = deadline(jobs, open);
+    let deadline = deadline(orders, open);
     let mut live: Option<RwLockWriteGuard<'_, Live>> = None;
     let mut judged: Vec<Judged> = Vec::new();
     let journal = store.journal();
     let result = journal.transact(known, deadline, &mut |tail| {
         let live = live.insert(store.live.write());
         judged.clear();
-        match judge(live, &tail, jobs, open) {
+        match judge(live, &tail, orders, open) {
             Ok((verdicts, drafts)) => {
                 judged = verdicts;
                 drafts
@@ -210,7 +259,7 @@ fn attempt(store: &Store, jobs: &[Arc<Job>], open: &[usize], verdicts: &mut [Opt
             }
         }
     });
-    conclude(store, jobs, open, verdicts, (judged, live), result);
+    conclude(store, orders, open, verdicts, (judged, live), result);
 }
 
 fn fail(open: &[usize], verdicts: &mut [Option<Verdict>], error: &Error) {
@@ -219,23 +268,23 @@ fn fail(open: &[usize], verdicts: &mut [Option<Verdict>], error: &Error) {
     }
 }
 
-/// The latest deadline among the jobs: who can wait longer carries who cannot.
-fn deadline(jobs: &[Arc<Job>], open: &[usize]) -> Deadline {
+/// The latest deadline among the orders: who can wait longer carries who cannot.
+fn deadline(orders: &[Arc<Order>], open: &[usize]) -> Deadline {
     let now = std::time::Instant::now();
     let left = open
         .iter()
-        .map(|n| jobs[*n].prepared.lock().deadline.remaining(now));
+        .map(|n| orders[*n].prepared.lock().deadline.remaining(now));
     match left.reduce(|a, b| Some(a?.max(b?))).flatten() {
         Some(left) => Deadline::at(now + left),
         None => Deadline::NEVER,
     }
 }
 
-/// Decides the open jobs on the true head, applying each as it is decided.
+/// Decides the open orders on the true head, applying each as it is decided.
 fn judge(
     live: &mut Live,
     tail: &Tail<'_>,
-    jobs: &[Arc<Job>],
+    orders: &[Arc<Order>],
     open: &[usize],
 ) -> Result<(Vec<Judged>, Vec<Draft>), Error> {
     // Between the head this handle knew and the lock, another thread of this process may have read on.
@@ -246,7 +295,7 @@ fn judge(
     let judged_head = tail.head;
     let (mut judged, mut drafts) = (Vec::new(), Vec::new());
     for n in open {
-        let mut prepared = jobs[*n].prepared.lock();
+        let mut prepared = orders[*n].prepared.lock();
         let at = Moment {
             position: Position(judged_head.position.0 + drafts.len() as u64 + 1),
             time: prepared.request.time,
@@ -256,7 +305,7 @@ fn judge(
     Ok((judged, drafts))
 }
 
-/// Decides one job.
+/// Decides one order.
 fn one(
     live: &mut Live,
     prepared: &mut Prepared,
@@ -373,7 +422,7 @@ enum Fate {
 /// Turns what the log says into verdicts, and keeps or gives up the state that ran ahead.
 fn conclude(
     store: &Store,
-    jobs: &[Arc<Job>],
+    orders: &[Arc<Order>],
     open: &[usize],
     verdicts: &mut [Option<Verdict>],
     (judged, mut live): (Vec<Judged>, Option<RwLockWriteGuard<'_, Live>>),
@@ -404,11 +453,11 @@ fn conclude(
         return;
     }
     for (n, judged) in open.iter().zip(judged) {
-        verdicts[*n] = verdict(store, &jobs[*n].prepared.lock(), judged, &fate);
+        verdicts[*n] = verdict(store, &orders[*n].prepared.lock(), judged, &fate);
     }
 }
 
-/// The verdict on one job; `None`: to be decided again.
+/// The verdict on one order; `None`: to be decided again.
 fn verdict(store: &Store, prepared: &Prepared, judged: Judged, fate: &Fate) -> Option<Verdict> {
     match (judged, fate) {
         (Judged::Drafted { draft, answer }, Fate::Written(heads) | Fate::Moved(heads)) => {

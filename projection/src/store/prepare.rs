@@ -233,12 +233,12 @@ impl Writing<'_> {
                 body: body.as_deref().map(|b| self.body(b)).transpose()?,
             }
             .into(),
-            other => self.small_command(other)?,
+            other => self.about_a_dispatch(other)?,
         })
     }
 
-    /// The commands that carry little.
-    fn small_command(&mut self, verb: &Verb) -> Result<Command, Error> {
+    /// What ends or begins the work on a dispatch.
+    fn about_a_dispatch(&mut self, verb: &Verb) -> Result<Command, Error> {
         Ok(match verb {
             Verb::Accept { dispatch } => Accept {
                 dispatch: *dispatch,
@@ -269,6 +269,13 @@ impl Writing<'_> {
                 reason: self.reason(reason)?,
             }
             .into(),
+            other => self.about_the_rest(other)?,
+        })
+    }
+
+    /// Notes, mail, and the store's own affairs.
+    fn about_the_rest(&mut self, verb: &Verb) -> Result<Command, Error> {
+        Ok(match verb {
             Verb::Note { body, on } => Note {
                 body: self.body(body)?,
                 on: *on,
@@ -304,12 +311,7 @@ impl Writing<'_> {
                 reason: self.reason(reason)?,
             }
             .into(),
-            Verb::Register { .. }
-            | Verb::Adopt { .. }
-            | Verb::Retire { .. }
-            | Verb::Dispatch { .. } => {
-                unreachable!("these are handled by `command`")
-            }
+            _ => unreachable!("the other verbs were handled before"),
         })
     }
 }

@@ -432,7 +432,7 @@ fn a_directory_that_is_closed_to_us_is_said_to_be() {
     fs::set_permissions(place.at("closed"), closed).expect("set");
     let path = place.at("closed/a/b");
     let said = if !actors::is_root() {
-        let closed = std::os::unix::fs::PermissionsExt::from_mode(0);
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o000);
         fs::set_permissions(place.at("closed"), closed).expect("set");
         let said = try_it(&path);
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o700);

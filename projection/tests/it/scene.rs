@@ -401,7 +401,6 @@ fn call(words: &Words<'_>) -> Call {
 fn verb(words: &Words<'_>) -> Verb {
     let first = words.plain.get(1).copied().unwrap_or_default();
     let second = words.plain.get(2).copied().unwrap_or_default();
-    let re = |key| words.named.get(key).map(|t| reference(t));
     match words.plain[0] {
         "register" => Verb::Register {
             name: name(first),
@@ -436,6 +435,13 @@ fn verb(words: &Words<'_>) -> Verb {
                 body: words.body(),
             }
         }
+        _ => verb_on_things(words, first, second),
+    }
+}
+
+fn verb_on_things(words: &Words<'_>, first: &str, second: &str) -> Verb {
+    let re = |key| words.named.get(key).map(|t| reference(t));
+    match words.plain[0] {
         "accept" => Verb::Accept {
             dispatch: dispatch_no(first),
         },
