@@ -1,0 +1,151 @@
+//! Everything that is printed: people's text or JSON, never both.
+//!
+//! Texts of the log reach a terminal only through [`Output::say`] and [`Output::body`], which write out what a
+//! terminal would obey.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+
+use crate::fault::{Fault, Stop};
+
+pub mod escape;
+pub mod human;
+pub mod json;
+
+pub use json::Object;
+
+/// Heads of lists.
+pub const HEAD: Style = Style::new().bold();
+/// What went wrong.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What asks for attention.
+pub const WARN: Style = AnsiColor::Yellow.on_default();
+/// What is less important.
+pub const DIM: Style = Style::new().dimmed();
+/// As it comes.
+pub const PLAIN: Style = Style::new();
+
+/// Where answers go.
+pub struct Output {
+    json: bool,
+    quiet: bool,
+    out: BufWriter<AutoStream<io::Stdout>>,
+}
+
+impl Output {
+    /// Standard output, in JSON or for people; `quiet` keeps what is only said to people back.
+    #[must_use]
+    pub fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet, out: BufWriter::new(anstream::stdout()) }
+    }
+
+    /// Whether answers are JSON.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints one JSON object on a line of its own.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn object(&mut self, object: &Object) -> Result<(), Stop> {
+        json::write(&mut self.out, object)?;
+        Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// One line for people. What a terminal would obey in `text` is written out, line breaks too.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn say(&mut self, text: impl Display) -> Result<(), Stop> {
+        self.styled(PLAIN, text)
+    }
+
+    /// As [`Output::say`], in a style.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn styled(&mut self, style: Style, text: impl Display) -> Result<(), Stop> {
+        if self.quiet {
+            return Ok(());
+        }
+        let text = text.to_string();
+        Ok(writeln!(self.out, "{style}{}{style:#}", escape::line(&text))?)
+    }
+
+    /// A text of several lines, each behind a bar, so that none can pass for a line of this program.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn body(&mut self, text: &str) -> Result<(), Stop> {
+        for line in text.lines() {
+            self.styled(PLAIN, format_args!("  | {line}"))?;
+        }
+        Ok(())
+    }
+
+    /// An empty line for people.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn gap(&mut self) -> Result<(), Stop> {
+        self.say("")
+    }
+
+    /// Bytes as they are: completions, man pages, a hex dump.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        Ok(self.out.write_all(bytes)?)
+    }
+
+    /// Sends on what was printed so far.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn flush(&mut self) -> Result<(), Stop> {
+        Ok(self.out.flush()?)
+    }
+
+    /// Says why a command stopped: JSON on standard output, people's text on standard error.
+    pub fn stopped(&mut self, stop: &Stop) {
+        if matches!(stop, Stop::OutputClosed) {
+            return;
+        }
+        // Nothing can be told when even this cannot be written; the exit code still says it.
+        let _ = if self.json {
+            let object = match stop {
+                Stop::Refused(refusal) => json::refusal(refusal),
+                Stop::Failed(fault) => json::error(fault),
+                Stop::OutputClosed => return,
+            };
+            self.object(&object).and_then(|()| self.flush())
+        } else {
+            self.flush().and_then(|()| complain(stop))
+        };
+    }
+}
+
+fn complain(stop: &Stop) -> Result<(), Stop> {
+    let mut err = BufWriter::new(anstream::stderr());
+    let lines = match stop {
+        Stop::Refused(refusal) => human::refusal(refusal),
+        Stop::Failed(fault) => failed(fault),
+        Stop::OutputClosed => return Ok(()),
+    };
+    for (style, line) in lines {
+        writeln!(err, "{style}{}{style:#}", escape::line(&line))?;
+    }
+    Ok(err.flush()?)
+}
+
+fn failed(fault: &Fault) -> Vec<(Style, String)> {
+    let mut lines = vec![(BAD, format!("{}: {}", fault.cause.as_str(), fault.message))];
+    lines.extend(human::next(&fault.next));
+    lines
+}

@@ -1,0 +1,278 @@
+//! Who held a session, or an item, from where to where (BND-5, AUD-1).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tenure_core::command::Bearer;
+use tenure_core::event::{Entry, Event};
+use tenure_core::generation::Generation;
+use tenure_core::id::{DispatchNo, Moment, Position, SessionNo, Time};
+use tenure_core::state::{Holder, State};
+use tenure_core::text::{Pool, Symbol, Texts};
+
+use crate::projection::Projection;
+
+/// Where something began or ended, and by which event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Point {
+    /// When.
+    pub at: Moment,
+    /// The word of the event.
+    pub event: &'static str,
+}
+
+/// One stretch of authority over a session or an item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interval {
+    /// The session that held it: itself, or the one with the binding of an item.
+    pub session: SessionNo,
+    /// The generation it was held under.
+    pub generation: Generation,
+    /// Who held that session, with texts of [`Authority::pool`]; `None` for an item whose session nobody has
+    /// adopted since the incarnation was raised.
+    pub holder: Option<Holder>,
+    /// The dispatch, for an item.
+    pub dispatch: Option<DispatchNo>,
+    /// Where it began; it holds at this position.
+    pub since: Point,
+    /// Where it ended; it no longer holds at this position.
+    pub until: Option<Point>,
+}
+
+impl Interval {
+    fn holds_at(&self, position: Position) -> bool {
+        self.since.at.position <= position
+            && self.until.is_none_or(|u| position < u.at.position)
+    }
+
+    fn holds_at_time(&self, time: Time) -> bool {
+        self.since.at.time <= time && self.until.is_none_or(|u| time < u.at.time)
+    }
+}
+
+/// A place in the log to ask about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// The newest position seen.
+    Now,
+    /// A position: what is true once its frame is applied.
+    At(Position),
+    /// A time. Clocks only inform: where one went back, the newest stretch that covers the time is the answer.
+    Time(Time),
+}
+
+/// A projection that keeps every stretch of authority.
+#[derive(Clone, Debug, Default)]
+pub struct Authority {
+    pool: Pool,
+    sessions: Vec<Vec<Interval>>,
+    names: HashMap<Symbol, SessionNo>,
+    items: HashMap<Symbol, Vec<Interval>>,
+    /// Active bindings: the item of each accepted dispatch.
+    bound: BTreeMap<DispatchNo, Symbol>,
+    by_session: BTreeSet<(SessionNo, DispatchNo)>,
+}
+
+impl Authority {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The texts of the holders in the intervals.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Every stretch in which the session of that name was held, oldest first.
+    #[must_use]
+    pub fn of_session(&self, name: &[u8]) -> &[Interval] {
+        self.pool
+            .find(name)
+            .and_then(|symbol| self.names.get(&symbol))
+            .and_then(|number| self.sessions.get(number.index()))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Every stretch in which the item had an active binding, oldest first.
+    #[must_use]
+    pub fn of_item(&self, item: &[u8]) -> &[Interval] {
+        self.pool
+            .find(item)
+            .and_then(|symbol| self.items.get(&symbol))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Who held the session then.
+    #[must_use]
+    pub fn session_at(&self, name: &[u8], when: When) -> Option<&Interval> {
+        find(self.of_session(name), when)
+    }
+
+    /// Who had the active binding of the item then.
+    #[must_use]
+    pub fn item_at(&self, item: &[u8], when: When) -> Option<&Interval> {
+        find(self.of_item(item), when)
+    }
+
+    fn open(&mut self, number: SessionNo, generation: Generation, holder: Holder, since: Point) {
+        self.close(number, since);
+        if self.sessions.len() <= number.index() {
+            self.sessions.resize(number.index() + 1, Vec::new());
+        }
+        self.sessions[number.index()].push(Interval {
+            session: number,
+            generation,
+            holder: Some(holder),
+            dispatch: None,
+            since,
+            until: None,
+        });
+    }
+
+    fn close(&mut self, number: SessionNo, until: Point) {
+        if let Some(last) = self.sessions.get_mut(number.index()).and_then(|s| s.last_mut()) {
+            last.until = last.until.or(Some(until));
+        }
+    }
+
+    /// Who holds the session now, as far as this projection has folded the entry in hand.
+    fn holding(&self, number: SessionNo) -> Option<&Interval> {
+        self.sessions.get(number.index())?.last().filter(|i| i.until.is_none())
+    }
+
+    fn bind(&mut self, dispatch: DispatchNo, item: Symbol, binding: Interval) {
+        self.bound.insert(dispatch, item);
+        self.by_session.insert((binding.session, dispatch));
+        self.items.entry(item).or_default().push(binding);
+    }
+
+    fn unbind(&mut self, dispatch: DispatchNo, until: Point) -> Option<Interval> {
+        let item = self.bound.remove(&dispatch)?;
+        let last = self.items.get_mut(&item)?.last_mut()?;
+        last.until = Some(until);
+        self.by_session.remove(&(last.session, dispatch));
+        Some(*last)
+    }
+
+    /// The active bindings of a session.
+    fn bindings_of(&self, session: SessionNo) -> Vec<DispatchNo> {
+        self.by_session
+            .range((session, DispatchNo(0))..=(session, DispatchNo(u64::MAX)))
+            .map(|(_, dispatch)| *dispatch)
+            .collect()
+    }
+
+    /// Bindings that go on under another generation: one stretch ends and the next begins.
+    fn restamp(&mut self, session: SessionNo, generation: Generation, at: Point) {
+        let holder = self.holding(session).and_then(|i| i.holder);
+        for dispatch in self.bindings_of(session) {
+            let Some(item) = self.bound.get(&dispatch).copied() else { continue };
+            if let Some(old) = self.unbind(dispatch, at) {
+                let new = Interval { generation, holder, since: at, until: None, ..old };
+                self.bind(dispatch, item, new);
+            }
+        }
+    }
+}
+
+fn find(intervals: &[Interval], when: When) -> Option<&Interval> {
+    match when {
+        When::Now => intervals.last().filter(|i| i.until.is_none()),
+        When::At(position) => {
+            let began = intervals.partition_point(|i| i.since.at.position <= position);
+            intervals[..began].last().filter(|i| i.holds_at(position))
+        }
+        When::Time(time) => intervals.iter().rev().find(|i| i.holds_at_time(time)),
+    }
+}
+
+impl Projection for Authority {
+    fn apply(&mut self, entry: &Entry, state: &State) {
+        for event in &entry.events {
+            let point = Point { at: entry.at, event: event.word() };
+            self.event(event, point, &entry.texts, state);
+        }
+    }
+}
+
+impl Authority {
+    fn event(&mut self, event: &Event, point: Point, texts: &Texts, state: &State) {
+        match event {
+            Event::Registered(e) => {
+                let name = self.pool.intern(texts.get(e.name));
+                self.names.entry(name).or_insert(e.session);
+                let holder = self.holder(&e.bearer, texts);
+                self.open(e.session, e.generation, holder, point);
+            }
+            Event::Adopted(e) if state.session(e.session).is_some() => {
+                let holder = self.holder(&e.bearer, texts);
+                self.open(e.session, e.generation, holder, point);
+            }
+            Event::Carried(e) => self.restamp(e.session, e.generation, point),
+            Event::Fenced(e) => {
+                for dispatch in self.bindings_of(e.session) {
+                    if self.generation_of(dispatch).is_some_and(|g| g < e.below) {
+                        self.unbind(dispatch, point);
+                    }
+                }
+            }
+            Event::Retired(e) => {
+                self.close(e.session, point);
+                for dispatch in self.bindings_of(e.session) {
+                    self.unbind(dispatch, point);
+                }
+            }
+            Event::Accepted(e) => self.accepted(e.dispatch, point, state),
+            Event::Declined(e) => drop(self.unbind(e.dispatch, point)),
+            Event::Reported(e) => drop(self.unbind(e.dispatch, point)),
+            Event::Cancelled(e) => drop(self.unbind(e.dispatch, point)),
+            Event::AssignmentFailed(e) => drop(self.unbind(e.dispatch, point)),
+            Event::IncarnationRaised(e) if e.incarnation > state.incarnation => {
+                for number in (0..self.sessions.len()).map(|n| SessionNo(n as u64)) {
+                    self.close(number, point);
+                    if let Some(session) = state.session(number) {
+                        let generation =
+                            Generation { incarnation: e.incarnation, ..session.generation };
+                        self.restamp(number, generation, point);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn generation_of(&self, dispatch: DispatchNo) -> Option<Generation> {
+        let item = self.bound.get(&dispatch)?;
+        self.items.get(item)?.last().map(|i| i.generation)
+    }
+
+    fn accepted(&mut self, dispatch: DispatchNo, point: Point, state: &State) {
+        let (Some(live), Some(row)) = (state.live.get(&dispatch), state.dispatch(dispatch)) else {
+            return;
+        };
+        if self.bound.contains_key(&dispatch) {
+            return;
+        }
+        let item = self.pool.intern(state.pool.get(live.item));
+        let binding = Interval {
+            session: row.session,
+            generation: row.generation,
+            holder: self.holding(row.session).and_then(|i| i.holder),
+            dispatch: Some(dispatch),
+            since: point,
+            until: None,
+        };
+        self.bind(dispatch, item, binding);
+    }
+
+    fn holder(&mut self, bearer: &Bearer, texts: &Texts) -> Holder {
+        Holder {
+            bearing: bearer.bearing,
+            actor: self.pool.intern(texts.get(bearer.actor)),
+            host_name: self.pool.intern(texts.get(bearer.host_name)),
+            engine: bearer.engine.map(|e| self.pool.intern(texts.get(e))),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Drives projections along a log: from a state, to a position or the head, and on as the log grows.
+
+use tenure_core::apply::apply;
+use tenure_core::decide::stands;
+use tenure_core::event::Entry;
+use tenure_core::id::Position;
+use tenure_core::state::State;
+use tenure_log::frame::Depth;
+use tenure_log::journal::{Deadline, Frames, Journal};
+
+use crate::entry;
+use crate::error::Error;
+use crate::projection::Projection;
+
+/// An entry that no projection was shown, because it grants nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finding {
+    /// Its fence was not current at its position: no program that keeps to the rules wrote it (F2).
+    DoesNotStand(Position),
+    /// It holds an event kind that a newer program wrote and that may decide about authority (LOG-7).
+    Unknown {
+        /// Where.
+        position: Position,
+        /// The first such kind.
+        kind: u16,
+    },
+}
+
+/// A replay: the state at one position of a log, moved forward entry by entry.
+#[derive(Clone, Debug, Default)]
+pub struct Projector {
+    state: State,
+    findings: Vec<Finding>,
+}
+
+impl Projector {
+    /// Before the first frame.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from_state(State::new())
+    }
+
+    /// At the position of `state`. Projections shown what follows must have seen what came before, or need
+    /// nothing of it.
+    #[must_use]
+    pub fn from_state(state: State) -> Self {
+        Self { state, findings: Vec::new() }
+    }
+
+    /// The state at the position reached.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The position reached.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.state.at.position
+    }
+
+    /// What was passed over so far, in order.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Shows one entry to the projections, then folds it. It has to be the one behind [`Projector::position`].
+    pub fn feed(&mut self, entry: &Entry, projections: &mut [&mut dyn Projection]) {
+        let position = entry.at.position;
+        match entry.unknown {
+            Some(kind) => self.findings.push(Finding::Unknown { position, kind }),
+            None if stands(&self.state, entry) => {
+                for projection in projections {
+                    projection.apply(entry, &self.state);
+                }
+            }
+            None => self.findings.push(Finding::DoesNotStand(position)),
+        }
+        apply(&mut self.state, entry);
+    }
+
+    /// Moves along frames that begin behind [`Projector::position`], up to `to` (inclusive) or their end.
+    ///
+    /// # Errors
+    /// When a frame cannot be read or does not decode; the projector then stands before it.
+    pub fn walk(
+        &mut self,
+        frames: &mut dyn Frames,
+        to: Option<Position>,
+        projections: &mut [&mut dyn Projection],
+    ) -> Result<(), Error> {
+        while to.is_none_or(|to| self.position() < to) {
+            let Some(frame) = frames.next() else { break };
+            let entry = entry::decode(&frame?)?;
+            self.feed(&entry, projections);
+        }
+        Ok(())
+    }
+
+    /// Moves to `to`, or to the head as published now.
+    ///
+    /// # Errors
+    /// [`Error::BeyondHead`] when the log does not reach `to`; otherwise as [`Projector::walk`].
+    pub fn run(
+        &mut self,
+        journal: &dyn Journal,
+        to: Option<Position>,
+        projections: &mut [&mut dyn Projection],
+    ) -> Result<(), Error> {
+        let after = tenure_log::position::Position(self.position().0);
+        let mut frames = journal.read_from(after, Depth::Whole)?;
+        self.walk(&mut *frames, to, projections)?;
+        match to {
+            Some(asked) if self.position() < asked => {
+                Err(Error::BeyondHead { head: self.position(), asked })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the log goes on, or the deadline has passed, and moves to its head. Says whether it moved.
+    ///
+    /// # Errors
+    /// As [`Projector::walk`].
+    pub fn follow(
+        &mut self,
+        journal: &dyn Journal,
+        deadline: Deadline,
+        projections: &mut [&mut dyn Projection],
+    ) -> Result<bool, Error> {
+        let before = self.position();
+        journal.wait_beyond(tenure_log::position::Position(before.0), deadline)?;
+        self.run(journal, None, projections)?;
+        Ok(self.position() > before)
+    }
+}

@@ -1,0 +1,114 @@
+//! A session as it stands.
+
+use tenure_core::decide::describe;
+use tenure_core::generation::Generation;
+use tenure_core::id::{DispatchNo, Moment, SessionNo};
+use tenure_core::state::EnvelopeState;
+
+use super::{HolderView, Lens};
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionView {
+    /// Its number.
+    pub number: SessionNo,
+    /// Its name.
+    pub name: String,
+    /// Whether it is active; retired otherwise.
+    pub active: bool,
+    /// The current generation.
+    pub generation: Generation,
+    /// The current token, without a secret.
+    pub token: String,
+    /// Who holds it; `None` when retired, or when nobody has adopted since the incarnation was raised.
+    pub holder: Option<HolderView>,
+    /// Former holders that were never proven dead and may still be writing files.
+    pub former: Vec<FormerView>,
+    /// Labels, sorted by key.
+    pub labels: Vec<(String, String)>,
+    /// The first grant ever.
+    pub registered_at: Moment,
+    /// The newest accepted event or refused contact.
+    pub last_seen: Moment,
+    /// Since when it is as it is: the newest grant, retirement or raise.
+    pub since: Moment,
+    /// What it last said it is doing.
+    pub status: Option<String>,
+    /// The checkout it said it works in.
+    pub checkout: Option<String>,
+    /// The top directories of the checkouts it is present in, by any source.
+    pub tops: Vec<String>,
+    /// Live dispatches.
+    pub open: Vec<DispatchNo>,
+    /// Envelopes waiting to be delivered.
+    pub pending: usize,
+    /// Envelopes delivered and not acknowledged.
+    pub delivered: usize,
+}
+
+/// A holder that was superseded without proof of death.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FormerView {
+    /// The generation it held.
+    pub generation: Generation,
+    /// Who it is.
+    pub holder: HolderView,
+}
+
+impl Lens<'_> {
+    /// The session of that number.
+    #[must_use]
+    pub fn session(&self, number: SessionNo) -> Option<SessionView> {
+        let session = self.state.session(number)?;
+        let envelopes = |state| {
+            let rows = session.inbox.iter().filter_map(|e| self.state.envelope(*e));
+            rows.filter(|row| row.state == state).count()
+        };
+        let mut tops: Vec<String> = self
+            .state
+            .presence(number)
+            .map(|(_, _, scope)| match &scope.repository {
+                Some(repository) => self.text(repository.top),
+                None => self.text(scope.path),
+            })
+            .collect();
+        tops.sort();
+        tops.dedup();
+        let holder = session.holder.filter(|_| !session.retired);
+        Some(SessionView {
+            number,
+            name: self.name(number),
+            active: !session.retired,
+            generation: session.generation,
+            token: describe(self.state, number).unwrap_or_default(),
+            holder: holder.map(|h| self.holder(&h)),
+            former: session
+                .formers
+                .iter()
+                .map(|f| FormerView {
+                    generation: f.generation,
+                    holder: self.holder(&f.holder),
+                })
+                .collect(),
+            labels: session
+                .labels
+                .iter()
+                .map(|(k, v)| (self.text(*k), self.text(*v)))
+                .collect(),
+            registered_at: session.registered_at,
+            last_seen: session.last_seen,
+            since: session.since(),
+            status: session.status.map(|s| self.text(s)),
+            checkout: session.checkout.as_ref().map(|c| self.text(c.path)),
+            tops,
+            open: session.open.clone(),
+            pending: envelopes(EnvelopeState::Pending),
+            delivered: envelopes(EnvelopeState::Delivered),
+        })
+    }
+
+    /// Every session, in the order of registration.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionView> {
+        (0..self.state.sessions.len()).filter_map(|n| self.session(SessionNo(n as u64)))
+    }
+}

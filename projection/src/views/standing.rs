@@ -1,0 +1,99 @@
+//! How a presented token stands, and what its bearer lost.
+
+use tenure_core::generation::{Generation, Lapse};
+use tenure_core::id::{Moment, SessionNo, Token};
+use tenure_core::refusal::Relation;
+use tenure_core::state::Granted;
+
+use super::{HolderView, Lens};
+
+/// The answer to "is this token current?".
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckView {
+    /// Why it is not current; `None` when it is.
+    pub lapse: Option<Lapse>,
+    /// The token asked about, without a secret.
+    pub token: String,
+    /// Its session.
+    pub session: String,
+    /// The generation that is current.
+    pub generation: Generation,
+    /// Who holds it.
+    pub holder: Option<HolderView>,
+    /// Since when it is as it is.
+    pub since: Moment,
+    /// What happened to the session behind the token's back, oldest first.
+    pub lost: Vec<LossView>,
+}
+
+impl CheckView {
+    /// Whether a write under the token would pass.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.lapse.is_none()
+    }
+
+    /// How the token stands to what is current; `None` when it is.
+    #[must_use]
+    pub fn relation(&self) -> Option<Relation> {
+        self.lapse.map(|lapse| match lapse {
+            Lapse::Stale => Relation::Superseded,
+            Lapse::NeverIssued => Relation::NeverIssued,
+            Lapse::Retired => Relation::Retired,
+        })
+    }
+}
+
+/// One change of who is current, told to whoever lost by it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LossView {
+    /// What it was.
+    pub event: Granted,
+    /// When.
+    pub at: Moment,
+    /// The generation after it.
+    pub generation: Generation,
+    /// By whom.
+    pub actor: Option<String>,
+    /// Why, where a reason was given.
+    pub reason: Option<String>,
+}
+
+impl Lens<'_> {
+    /// How a token stands; `None` when no session has its name.
+    #[must_use]
+    pub fn check(&self, token: &Token) -> Option<CheckView> {
+        let number = self.state.find(token.name.as_str().as_bytes())?;
+        let session = self.state.session(number)?;
+        let holder = session.holder.filter(|_| !session.retired);
+        Some(CheckView {
+            lapse: self.state.check(number, token.generation).err(),
+            token: token.to_string(),
+            session: self.name(number),
+            generation: session.generation,
+            holder: holder.map(|h| self.holder(&h)),
+            since: session.since(),
+            lost: self.losses(number, token.generation),
+        })
+    }
+
+    /// What happened to a session after `presented` was granted, oldest first.
+    #[must_use]
+    pub fn losses(&self, session: SessionNo, presented: Generation) -> Vec<LossView> {
+        let notes = self.state.session(session).map_or(&[][..], |s| &s.grants);
+        notes
+            .iter()
+            .filter(|note| {
+                let ended = matches!(note.how, Granted::Retired | Granted::Raised);
+                note.generation > presented || (note.generation == presented && ended)
+            })
+            .map(|note| LossView {
+                event: note.how,
+                at: note.at,
+                generation: note.generation,
+                actor: note.actor.map(|a| self.text(a)),
+                reason: note.reason.map(|r| self.text(r)),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! Who holds a subject, or held it then.
+
+use tenure_core::generation::Generation;
+use tenure_core::id::{Moment, SessionNo};
+use tenure_core::state::{DispatchState, Granted};
+
+use super::{HolderView, Lens};
+use crate::authority::{Interval, Point};
+use crate::host::Host;
+
+/// One holder of a subject.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WhoView {
+    /// What was asked.
+    pub subject: String,
+    /// The moment asked about.
+    pub at: Moment,
+    /// The session that has it; `None` when nobody has.
+    pub session: Option<String>,
+    /// The generation it is held under.
+    pub generation: Option<Generation>,
+    /// Who holds that session.
+    pub holder: Option<HolderView>,
+    /// Since when.
+    pub since: Option<PointView>,
+    /// Until when; `None` while it lasts.
+    pub until: Option<PointView>,
+}
+
+/// Where something began or ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PointView {
+    /// When.
+    pub at: Moment,
+    /// The word of the event.
+    pub event: &'static str,
+}
+
+impl From<Point> for PointView {
+    fn from(point: Point) -> Self {
+        Self { at: point.at, event: point.event }
+    }
+}
+
+impl WhoView {
+    /// Nobody.
+    #[must_use]
+    pub fn nobody(subject: &str, at: Moment) -> Self {
+        Self {
+            subject: subject.to_owned(),
+            at,
+            session: None,
+            generation: None,
+            holder: None,
+            since: None,
+            until: None,
+        }
+    }
+}
+
+impl Lens<'_> {
+    /// Who holds a session now, without looking at the log.
+    #[must_use]
+    pub fn who_session(&self, subject: &str, number: SessionNo) -> WhoView {
+        let nobody = WhoView::nobody(subject, self.state.at);
+        let Some(session) = self.state.session(number) else { return nobody };
+        let Some(holder) = session.holder.filter(|_| !session.retired) else { return nobody };
+        let event = match session.grants.last().map(|g| g.how) {
+            Some(Granted::Adopted | Granted::Forced) => "adopted",
+            _ => "registered",
+        };
+        WhoView {
+            session: Some(self.name(number)),
+            generation: Some(session.generation),
+            holder: Some(self.holder(&holder)),
+            since: Some(PointView { at: session.since(), event }),
+            ..nobody
+        }
+    }
+
+    /// Who has the active binding of an item now, without looking at the log.
+    #[must_use]
+    pub fn who_item(&self, subject: &str, item: &[u8]) -> WhoView {
+        let nobody = WhoView::nobody(subject, self.state.at);
+        let live = self.state.live_dispatch_of(item).and_then(|d| self.state.dispatch(d));
+        let Some(row) = live.filter(|row| row.state == DispatchState::Accepted) else {
+            return nobody;
+        };
+        let Some(session) = self.state.session(row.session) else { return nobody };
+        // A binding that was carried begins anew, under the generation it was carried to.
+        let last = session.grants.last().filter(|note| note.at.position > row.since.position);
+        let since = match last {
+            Some(note) if note.how == Granted::Raised => {
+                PointView { at: note.at, event: "incarnation-raised" }
+            }
+            Some(note) => PointView { at: note.at, event: "carried" },
+            None => PointView { at: row.since, event: "accepted" },
+        };
+        WhoView {
+            session: Some(self.name(row.session)),
+            generation: Some(row.generation),
+            holder: session.holder.map(|h| self.holder(&h)),
+            since: Some(since),
+            ..nobody
+        }
+    }
+
+    /// One stretch of authority, as an answer. `pool` has the texts of its holder.
+    #[must_use]
+    pub fn who_then(
+        &self,
+        subject: &str,
+        at: Moment,
+        interval: &Interval,
+        pool: &tenure_core::text::Pool,
+    ) -> WhoView {
+        let host: &dyn Host = self.host;
+        WhoView {
+            subject: subject.to_owned(),
+            at,
+            session: Some(self.name(interval.session)),
+            generation: Some(interval.generation),
+            holder: interval.holder.map(|h| HolderView::of(pool, &h, host)),
+            since: Some(interval.since.into()),
+            until: interval.until.map(PointView::from),
+        }
+    }
+}
