@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tenure_projection::core::refusal::Next;
+use tenure_projection::core::refusal::{Next, Refusal};
 use tenure_projection::error::{Error, Failure, Trace};
 use tenure_projection::log::error::Error as LogError;
 use tenure_projection::views::RefusalView;
@@ -187,10 +187,13 @@ pub fn of_store(error: &Error, dir: &Path) -> Fault {
 pub fn of_failure(
     failure: Failure,
     dir: &Path,
-    show: impl FnOnce(&tenure_projection::core::refusal::Refusal) -> RefusalView,
+    show: impl FnOnce(&Refusal) -> Result<RefusalView, Error>,
 ) -> Stop {
     match failure {
-        Failure::Refused(refusal) => Stop::Refused(Box::new(show(&refusal))),
+        Failure::Refused(refusal) => match show(&refusal) {
+            Ok(view) => Stop::Refused(Box::new(view)),
+            Err(error) => of_store(&error, dir).into(),
+        },
         Failure::Unknown { trace, cause } => {
             let question = match trace {
                 Trace::Key(key) => key.0,

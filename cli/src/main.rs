@@ -1,2 +1,76 @@
-//! The `tenure` command.
-fn main() {}
+//! The `tenure` command: arguments in, answers and exit codes out. Everything that is decided is decided in the
+//! libraries.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+mod app;
+mod clock;
+mod command;
+mod context;
+mod exit;
+mod fault;
+mod input;
+mod output;
+#[cfg(test)]
+mod reference;
+mod token_file;
+
+use app::{App, Command};
+use context::Context;
+use exit::Exit;
+use fault::{Fault, Stop};
+use output::Output;
+
+fn main() -> ExitCode {
+    if let Some(code) = command::sessions::exec::gate() {
+        return code;
+    }
+    let app = match App::try_parse() {
+        Ok(app) => app,
+        Err(refused) => return ExitCode::from(misused(&refused).number()),
+    };
+    let mut ctx = Context::new(app.global);
+    let command = app.command.unwrap_or(Command::Status(command::look::status::Args::default()));
+    let result = command.run(&mut ctx).and_then(|exit| ctx.out.flush().map(|()| exit));
+    let exit = match result {
+        Ok(exit) => exit,
+        Err(stop) => {
+            ctx.out.stopped(&stop);
+            stop.exit()
+        }
+    };
+    ExitCode::from(exit.number())
+}
+
+/// Help and version are answers; everything else that clap says is a usage error, which is 64 and never 2.
+fn misused(refused: &clap::Error) -> Exit {
+    match refused.kind() {
+        ErrorKind::DisplayHelp => {
+            // The groups and the table cost time that only this needs.
+            let shown = app::documented().try_get_matches().err();
+            let _ = shown.as_ref().unwrap_or(refused).print();
+            return Exit::DONE;
+        }
+        ErrorKind::DisplayVersion => {
+            let _ = refused.print();
+            return Exit::DONE;
+        }
+        _ => {}
+    }
+    let json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    let message = refused.to_string();
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let details: Vec<&str> = lines
+        .filter(|line| !line.starts_with("For more information"))
+        .collect();
+    let text = if details.is_empty() { first } else { format!("{first} ({})", details.join("; ")) };
+    let stop = Stop::Failed(
+        Fault::usage(text).then("tenure --help", "lists the commands; `tenure COMMAND --help` one of them"),
+    );
+    Output::new(json, false).stopped(&stop);
+    stop.exit()
+}

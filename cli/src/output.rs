@@ -48,6 +48,12 @@ impl Output {
         self.json
     }
 
+    /// Whether only what a script needs is printed.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Prints one JSON object on a line of its own.
     ///
     /// # Errors
@@ -75,6 +81,23 @@ impl Output {
         }
         let text = text.to_string();
         Ok(writeln!(self.out, "{style}{}{style:#}", escape::line(&text))?)
+    }
+
+    /// What a script needs; printed also when quiet.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn essential(&mut self, text: impl Display) -> Result<(), Stop> {
+        let text = text.to_string();
+        Ok(writeln!(self.out, "{HEAD}{}{HEAD:#}", escape::line(&text))?)
+    }
+
+    /// Lines for people.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn lines(&mut self, lines: impl IntoIterator<Item = human::Line>) -> Result<(), Stop> {
+        lines.into_iter().try_for_each(|(style, text)| self.styled(style, text))
     }
 
     /// A text of several lines, each behind a bar, so that none can pass for a line of this program.

@@ -1,0 +1,228 @@
+//! The command line as a whole: global options, groups of commands, and the dispatch from arguments to commands.
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::command::{audit, forensics, look, mail, operate, sessions, work};
+use crate::context::Context;
+use crate::exit::{self, Exit};
+use crate::fault::Stop;
+
+/// A ledger of authority for agent sessions: who may act now, and who could at any moment before.
+#[derive(Debug, Parser)]
+#[command(name = "tenure", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct App {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command; without one, `status`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// The store's directory [default: $XDG_STATE_HOME/tenure, else ~/.local/state/tenure]
+    #[arg(long, global = true, value_name = "DIR", env = "TENURE_STORE", hide_env_values = true)]
+    pub store: Option<PathBuf>,
+    /// Print JSON: one object, or one object a line for lists and streams; errors too
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print only what a script needs: a token, an id, names, or nothing; errors as ever
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
+    pub color: String,
+    /// On whose behalf, recorded in every event [default: user@host]
+    #[arg(long, global = true, value_name = "A", env = "TENURE_ACTOR", hide_env_values = true)]
+    pub actor: Option<String>,
+    /// Write on a file system of this kind although its locks or syncs may lie
+    #[arg(long, global = true, value_name = "TYPE")]
+    pub allow_fs: Vec<String>,
+    /// How long to wait for others before giving up as `busy` (30s, 2m)
+    #[arg(long, global = true, value_name = "AGE", default_value = "30s")]
+    pub timeout: String,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The store and its health, who works where, and what needs a person
+    Status(look::status::Args),
+    /// The sessions with holder, verdict, last seen, and what is open
+    Sessions(look::sessions::Args),
+    /// One session, dispatch, envelope or refusal, whole
+    Show(look::show::Args),
+    /// Dispatches
+    Work(look::work::Args),
+    /// Who else works where you do
+    Shared(look::shared::Args),
+
+    /// Create a store
+    Init(sessions::init::Args),
+    /// Make an absent or retired name active, and get its token
+    Register(sessions::register::Args),
+    /// Take over an active session: its work and mail follow, its former holder is fenced
+    Adopt(sessions::adopt::Args),
+    /// Give a session back
+    Retire(sessions::retire::Args),
+    /// Is this token current?
+    Check(sessions::check::Args),
+    /// Run a command that holds a session
+    Exec(sessions::exec::Args),
+
+    /// Give an item to a session
+    Dispatch(work::dispatch::Args),
+    /// Take a dispatch on, and learn who else works there
+    Accept(work::accept::Args),
+    /// Turn a dispatch down
+    Decline(work::decline::Args),
+    /// End an accepted dispatch: done, failed or blocked
+    Report(work::report::Args),
+    /// Withdraw a dispatch
+    Cancel(work::cancel::Args),
+    /// Say that an assignment failed after its session was connected
+    Fail(work::fail::Args),
+    /// Write something down
+    Note(work::note::Args),
+    /// Say what you are doing and where you wrote
+    Observe(work::observe::Args),
+    /// Did it happen? By idempotency key or receipt
+    Outcome(work::outcome::Args),
+
+    /// Send a message to a session
+    Send(mail::send::Args),
+    /// The envelopes of a session
+    #[command(visible_alias = "outbox")]
+    Inbox(mail::inbox::Args),
+    /// Say that an envelope reached its session
+    Deliver(mail::deliver::Args),
+    /// Say that an envelope was read
+    Ack(mail::ack::Args),
+    /// Wait until a token is no longer current
+    Wait(mail::wait::Args),
+
+    /// Who holds it, now or then: a session, an item, a path
+    Who(audit::who::Args),
+    /// Commands that were refused, with what they carried
+    Refusals(audit::refusals::Args),
+    /// The events of the log
+    Log(audit::log::Args),
+
+    /// Look at every byte of a store and say what is wrong; changes nothing
+    Verify(forensics::verify::Args),
+    /// Show the frames of a store or a file as they stand; changes nothing
+    Inspect(forensics::inspect::Args),
+    /// The way out of each state in which a store refuses to write
+    Store(forensics::store::Args),
+
+    /// Completions for a shell
+    Completions(operate::completions::Args),
+    /// Man pages
+    Man(operate::man::Args),
+}
+
+/// The groups of `--help`, in order.
+pub const GROUPS: &[(&str, &[&str])] = &[
+    ("Look", &["status", "sessions", "show", "work", "shared"]),
+    ("Sessions", &["init", "register", "adopt", "retire", "check", "exec"]),
+    (
+        "Work",
+        &["dispatch", "accept", "decline", "report", "cancel", "fail", "note", "observe", "outcome"],
+    ),
+    ("Mail", &["send", "inbox", "deliver", "ack", "wait"]),
+    ("Audit", &["who", "refusals", "log"]),
+    ("Forensics", &["verify", "inspect", "store"]),
+    ("Operate", &["completions", "man"]),
+];
+
+/// The definition of the command line, without the text that only `--help` needs.
+#[must_use]
+pub fn plain() -> clap::Command {
+    App::command()
+}
+
+/// The definition with its commands in groups and the table of exit codes.
+#[must_use]
+pub fn documented() -> clap::Command {
+    let command = plain();
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        text.push_str(&format!("{group}:\n"));
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(|c| c.get_about());
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("  {name:<12} {about}\n"));
+        }
+        text.push('\n');
+    }
+    let codes = format!("Exit codes:\n{}\n2 is never used.", exit::help());
+    command
+        .help_template("{about}\n\nUsage: {usage}\n\n{before-help}{options}\n\n{after-help}")
+        .before_help(text)
+        .after_help(codes)
+}
+
+impl Command {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// What stopped it.
+    pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        match self {
+            Self::Status(args) => args.run(ctx),
+            Self::Sessions(args) => args.run(ctx),
+            Self::Show(args) => args.run(ctx),
+            Self::Work(args) => args.run(ctx),
+            Self::Shared(args) => args.run(ctx),
+            Self::Init(args) => args.run(ctx),
+            Self::Register(args) => args.run(ctx),
+            Self::Adopt(args) => args.run(ctx),
+            Self::Retire(args) => args.run(ctx),
+            Self::Check(args) => args.run(ctx),
+            Self::Exec(args) => args.run(ctx),
+            Self::Dispatch(args) => args.run(ctx),
+            Self::Accept(args) => args.run(ctx),
+            Self::Decline(args) => args.run(ctx),
+            Self::Report(args) => args.run(ctx),
+            Self::Cancel(args) => args.run(ctx),
+            Self::Fail(args) => args.run(ctx),
+            Self::Note(args) => args.run(ctx),
+            Self::Observe(args) => args.run(ctx),
+            Self::Outcome(args) => args.run(ctx),
+            Self::Send(args) => args.run(ctx),
+            Self::Inbox(args) => args.run(ctx),
+            Self::Deliver(args) => args.run(ctx),
+            Self::Ack(args) => args.run(ctx),
+            Self::Wait(args) => args.run(ctx),
+            Self::Who(args) => args.run(ctx),
+            Self::Refusals(args) => args.run(ctx),
+            Self::Log(args) => args.run(ctx),
+            Self::Verify(args) => args.run(ctx),
+            Self::Inspect(args) => args.run(ctx),
+            Self::Store(args) => args.run(ctx),
+            Self::Completions(args) => args.run(ctx),
+            Self::Man(args) => args.run(ctx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_and_every_command_is_in_one_group() {
+        let command = plain();
+        command.clone().debug_assert();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut defined: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        defined.sort_unstable();
+        assert_eq!(grouped, defined);
+    }
+}

@@ -1,0 +1,5 @@
+//! Commands that work on a damaged directory, and the way out of a store that refuses to write.
+
+pub mod inspect;
+pub mod store;
+pub mod verify;

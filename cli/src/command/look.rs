@@ -1,0 +1,7 @@
+//! Commands that only look at what is true now.
+
+pub mod sessions;
+pub mod shared;
+pub mod show;
+pub mod status;
+pub mod work;

@@ -1,0 +1,60 @@
+//! `shared`: who else works where you do.
+
+use std::path::PathBuf;
+
+use tenure_projection::core::refusal::Code;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::fault::{Fault, Stop};
+use crate::input::{self, Under};
+use crate::output::{DIM, human, json};
+
+use super::super::unknown;
+
+/// Arguments of `shared`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    under: Under,
+    /// At this path, instead of where the token's session works
+    #[arg(long, value_name = "PATH", conflicts_with = "token")]
+    path: Option<PathBuf>,
+}
+
+impl Args {
+    /// Lists who else is at work there.
+    ///
+    /// # Errors
+    /// When the path cannot be located, there is no such session, or the store cannot be read.
+    pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        let store = ctx.reading()?;
+        let (list, instruction) = match self.path {
+            Some(path) => store.shared_at(None, &[path]),
+            None => {
+                let Some(token) = self.under.token()? else {
+                    return Err(Fault::usage("name a token with --as, or a path with --path").into());
+                };
+                let name = token.name.as_str();
+                let number = ctx.look(&store, |lens| Ok(lens.state.find(name.as_bytes())))?;
+                let Some(number) = number else {
+                    return Err(unknown(Code::UnknownSession, name, format!("no session is called {name}")));
+                };
+                store.shared_with(number)
+            }
+        }
+        .map_err(|error| ctx.fault(&error))?;
+        let views: Vec<_> = ctx.look(&store, |lens| Ok(list.iter().map(|s| lens.shared(s)).collect()))?;
+        if ctx.out.is_json() {
+            for view in &views {
+                ctx.out.object(&json::shared(view).with("instruction", instruction))?;
+            }
+            return Ok(Exit::DONE);
+        }
+        ctx.out.lines(human::shared(&views, instruction))?;
+        if views.is_empty() {
+            ctx.out.styled(DIM, "nobody else")?;
+        }
+        Ok(Exit::DONE)
+    }
+}

@@ -1,0 +1,117 @@
+//! `show`: one session, dispatch, envelope or refusal, whole.
+
+use tenure_projection::core::id::{DispatchNo, EnvelopeNo, RefusalNo, SessionNo};
+use tenure_projection::core::refusal::Code;
+use tenure_projection::store::Store;
+
+use crate::clock::{self, rfc3339};
+use crate::context::Context;
+use crate::exit::{Cause, Exit};
+use crate::fault::{Fault, Stop};
+use crate::output::{DIM, human, json};
+
+use super::super::{find, unknown};
+
+/// Arguments of `show`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A session (or the beginning of its name, at least 6 characters), a dispatch, an envelope, a refusal;
+    /// `session:NAME` for one called d1
+    #[arg(value_name = "NAME|dN|eN|rN")]
+    what: String,
+}
+
+impl Args {
+    /// Shows it.
+    ///
+    /// # Errors
+    /// When there is no such thing, or the store cannot be read.
+    pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        let store = ctx.reading()?;
+        let what = self.what.as_str();
+        if let Some(id) = DispatchNo::parse(what) {
+            return dispatch(ctx, &store, id);
+        }
+        if let Some(id) = EnvelopeNo::parse(what) {
+            return envelope(ctx, &store, id);
+        }
+        if let Some(id) = RefusalNo::parse(what) {
+            return refusal(ctx, &store, id);
+        }
+        let name = what.strip_prefix("session:").unwrap_or(what);
+        let number = ctx.look(&store, |lens| Ok(find(lens.state, name)))??;
+        session(ctx, &store, number)
+    }
+}
+
+fn session(ctx: &mut Context, store: &Store, number: SessionNo) -> Result<Exit, Stop> {
+    let view = ctx.look(store, |lens| Ok(lens.session(number)))?;
+    let Some(view) = view else {
+        return Err(Fault::new(Cause::Fault, format!("session {number} was found and is not there")).into());
+    };
+    if ctx.out.is_json() {
+        ctx.out.object(&json::session(&view))?;
+    } else {
+        ctx.out.lines(human::session(&view, clock::now()))?;
+    }
+    Ok(Exit::DONE)
+}
+
+fn dispatch(ctx: &mut Context, store: &Store, id: DispatchNo) -> Result<Exit, Stop> {
+    let view = ctx.look(store, |lens| lens.dispatch(id))?;
+    let Some(view) = view else {
+        let message = format!("no dispatch has the number {id}");
+        return Err(unknown(Code::UnknownDispatch, &id.to_string(), message));
+    };
+    if ctx.out.is_json() {
+        ctx.out.object(&json::dispatch(&view))?;
+        return Ok(Exit::DONE);
+    }
+    ctx.out.lines(human::dispatch(&view))?;
+    for (head, text) in [("body", &view.body), ("report", &view.report)] {
+        if let Some(text) = text {
+            ctx.out.say(format_args!("  {head}"))?;
+            ctx.out.body(&String::from_utf8_lossy(text))?;
+        }
+    }
+    Ok(Exit::DONE)
+}
+
+fn envelope(ctx: &mut Context, store: &Store, id: EnvelopeNo) -> Result<Exit, Stop> {
+    let view = ctx.look(store, |lens| lens.envelope(id))?;
+    let Some(view) = view else {
+        let message = format!("no envelope has the number {id}");
+        return Err(unknown(Code::UnknownEnvelope, &id.to_string(), message));
+    };
+    if ctx.out.is_json() {
+        ctx.out.object(&json::envelope(&view))?;
+        return Ok(Exit::DONE);
+    }
+    ctx.out.lines([human::envelope(&view)])?;
+    if let Some(body) = &view.body {
+        ctx.out.body(&String::from_utf8_lossy(body))?;
+    }
+    ctx.out.styled(DIM, format_args!("  issued at position {}", view.position))?;
+    Ok(Exit::DONE)
+}
+
+fn refusal(ctx: &mut Context, store: &Store, id: RefusalNo) -> Result<Exit, Stop> {
+    let view = ctx.look(store, |lens| lens.refusal(id))?;
+    let Some(view) = view else {
+        let fault = Fault::new(Cause::UnknownRefusal, format!("no refusal has the number {id}"));
+        return Err(fault.then("tenure refusals", "lists what was refused").into());
+    };
+    if ctx.out.is_json() {
+        ctx.out.object(&json::refusal(&view))?;
+        return Ok(Exit::DONE);
+    }
+    ctx.out.lines(human::refusal(&view))?;
+    if let Some(stored) = &view.stored {
+        let (first, last) = (rfc3339(stored.first.time), rfc3339(stored.last.time));
+        ctx.out.say(format_args!("{} times, first {first}, last {last}", stored.count))?;
+        for body in &stored.bodies {
+            ctx.out.body(&String::from_utf8_lossy(body))?;
+        }
+    }
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,4 @@
+//! Commands about the program itself.
+
+pub mod completions;
+pub mod man;

@@ -1,0 +1,101 @@
+//! `adopt`: takes over an active session.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use tenure_projection::call::Verb;
+use tenure_projection::core::generation::Standing;
+use tenure_projection::core::id::Name;
+use tenure_projection::store::Store;
+
+use crate::context::{Context, Mutation};
+use crate::exit::Exit;
+use crate::fault::{Fault, Stop};
+use crate::input::{self, Chosen, Holding, Keyed, Under};
+
+use super::grant;
+
+/// Arguments of `adopt`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session's name
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    name: Option<String>,
+    /// Every session that nobody holds since the incarnation was raised
+    #[arg(long, conflicts_with_all = ["name", "token_file", "token", "idempotency_key"])]
+    all: bool,
+    /// Also while its holder lives or may live: it is fenced, not stopped
+    #[arg(long)]
+    force: bool,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<OsString>,
+    #[command(flatten)]
+    under: Under,
+    #[command(flatten)]
+    holding: Holding,
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Write the token there, for this user alone
+    #[arg(long, value_name = "PATH")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    keyed: Keyed,
+}
+
+impl Args {
+    /// Adopts, and prints the grant.
+    ///
+    /// # Errors
+    /// A refusal, or what failed.
+    pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        if self.all {
+            return self.run_all(ctx);
+        }
+        if self.reason.is_some() && !self.force {
+            return Err(Fault::usage("--reason says why an adopt is forced; it needs --force").into());
+        }
+        let name = input::name(self.name.as_deref().unwrap_or_default())?;
+        let force = input::force(self.force, self.reason.as_deref())?;
+        // The environment is not asked: a token of another session would be in the way.
+        let token = self.under.named()?;
+        let verb = self.verb(name)?;
+        let store = ctx.store()?;
+        let file = grant::ready(self.token_file.as_deref())?;
+        let mutation = Mutation::new(verb, &self.keyed).under(token).forced(force);
+        let done = ctx.execute(&store, mutation)?;
+        grant::answer(ctx, &store, &done, file)
+    }
+
+    fn verb(&self, name: Name) -> Result<Verb, Stop> {
+        Ok(Verb::Adopt {
+            name,
+            bearer: self.holding.bearer(self.chosen.process()?),
+            labels: self.holding.labels()?,
+        })
+    }
+
+    fn run_all(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        let Some(reason) = self.reason.as_deref() else {
+            return Err(Fault::usage("adopt --all needs --reason TEXT: it is kept in the log").into());
+        };
+        let reason = input::line("the reason", reason)?;
+        let store = ctx.store()?;
+        for name in ungranted(ctx, &store)? {
+            let verb = self.verb(input::name(&name)?)?;
+            let mutation = Mutation::new(verb, &self.keyed).forced(Some(reason.clone()));
+            let done = ctx.execute(&store, mutation)?;
+            grant::answer(ctx, &store, &done, None)?;
+        }
+        Ok(Exit::DONE)
+    }
+}
+
+fn ungranted(ctx: &Context, store: &Store) -> Result<Vec<String>, Stop> {
+    ctx.look(store, |lens| {
+        let sessions = lens.sessions().filter(|s| {
+            lens.state.session(s.number).is_some_and(|s| s.standing() == Standing::Ungranted)
+        });
+        Ok(sessions.map(|s| s.name).collect())
+    })
+}

@@ -1,0 +1,51 @@
+//! `register`: makes an absent or retired name active.
+
+use std::path::PathBuf;
+
+use tenure_projection::call::Verb;
+
+use crate::context::{Context, Mutation};
+use crate::exit::Exit;
+use crate::fault::Stop;
+use crate::input::{self, Chosen, Holding, Keyed};
+
+use super::grant;
+
+/// Arguments of `register`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session's name: letters, digits and ._:+/-
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    holding: Holding,
+    #[command(flatten)]
+    chosen: Chosen,
+    /// The checkout it works in
+    #[arg(long, value_name = "PATH")]
+    checkout: Option<PathBuf>,
+    /// Write the token there, for this user alone
+    #[arg(long, value_name = "PATH")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    keyed: Keyed,
+}
+
+impl Args {
+    /// Registers, and prints the grant.
+    ///
+    /// # Errors
+    /// A refusal, or what failed.
+    pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        let verb = Verb::Register {
+            name: input::name(&self.name)?,
+            bearer: self.holding.bearer(self.chosen.process()?),
+            labels: self.holding.labels()?,
+            checkout: self.checkout,
+        };
+        let store = ctx.store_or_new()?;
+        let file = grant::ready(self.token_file.as_deref())?;
+        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed))?;
+        grant::answer(ctx, &store, &done, file)
+    }
+}

@@ -1,0 +1,206 @@
+//! What every command works with: the store it is pointed at, on whose behalf, and where answers go.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_projection::call::{Call, Verb};
+use tenure_projection::core::id::Token;
+use tenure_projection::error::{Error, Failure};
+use tenure_projection::log::journal::Deadline;
+use tenure_projection::store::{Done, OpenOptions, Store};
+use tenure_projection::views::Lens;
+
+use crate::app::Global;
+use crate::clock;
+use crate::exit::Cause;
+use crate::fault::{Fault, Stop, of_failure, of_store};
+use crate::input::Keyed;
+use crate::output::Output;
+
+/// What every command works with.
+pub struct Context {
+    global: Global,
+    /// Where answers go.
+    pub out: Output,
+}
+
+impl Context {
+    /// From the options of every command.
+    #[must_use]
+    pub fn new(global: Global) -> Self {
+        match global.color.as_str() {
+            "always" => anstream::ColorChoice::Always,
+            "never" => anstream::ColorChoice::Never,
+            _ => anstream::ColorChoice::Auto,
+        }
+        .write_global();
+        let out = Output::new(global.json, global.quiet);
+        Self { global, out }
+    }
+
+    /// The store's directory.
+    ///
+    /// # Errors
+    /// When none is named and there is no home to put one in, or another engine is named.
+    pub fn dir(&self) -> Result<PathBuf, Stop> {
+        if let Some(dir) = &self.global.store {
+            let text = dir.to_string_lossy();
+            if let Some((engine @ ("postgres" | "postgresql" | "etcd"), _)) = text.split_once(':') {
+                let message = format!("this program has no engine {engine}; it writes to directories");
+                return Err(Fault::new(Cause::EngineUnavailable, message).into());
+            }
+            if dir.as_os_str().is_empty() {
+                return Err(Fault::usage("--store (or TENURE_STORE) is empty").into());
+            }
+            return Ok(dir.clone());
+        }
+        // A relative path in XDG_STATE_HOME is invalid and ignored (XDG base directory specification).
+        let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|h| h.join(".local/state")));
+        state.map(|s| s.join("tenure")).ok_or_else(|| {
+            Fault::new(Cause::Configuration, "no store is named, and there is no HOME to keep one in")
+                .then("tenure --store DIR ...", "names the store's directory")
+                .into()
+        })
+    }
+
+    /// When to give up.
+    ///
+    /// # Errors
+    /// When `--timeout` is no length of time.
+    pub fn deadline(&self) -> Result<Deadline, Stop> {
+        let text = &self.global.timeout;
+        let micros = clock::micros(text).and_then(|m| u64::try_from(m).ok());
+        let micros = micros.ok_or_else(|| {
+            Fault::usage(format!("--timeout {text:?} is no length of time, as 30s or 2m are"))
+        })?;
+        Ok(Deadline::after(Duration::from_micros(micros)))
+    }
+
+    /// The store, which has to be there.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn store(&self) -> Result<Store, Stop> {
+        self.open(false)
+    }
+
+    /// The store, made where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be opened or made.
+    pub fn store_or_new(&self) -> Result<Store, Stop> {
+        self.open(true)
+    }
+
+    fn open(&self, create: bool) -> Result<Store, Stop> {
+        let dir = self.dir()?;
+        let options = self.options(&dir).create(create);
+        Store::open(&options).map_err(|error| of_store(&error, &dir).into())
+    }
+
+    /// How a store in `dir` is opened.
+    #[must_use]
+    pub fn options(&self, dir: &Path) -> OpenOptions {
+        self.global.allow_fs.iter().fold(OpenOptions::new(dir), |options, kind| options.allow_fs(kind))
+    }
+
+    /// The store for those who only look: no lock is taken and no byte changed.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn reading(&self) -> Result<Store, Stop> {
+        self.open(false)
+    }
+
+    /// Looks at the head of a store.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn look<R>(
+        &self,
+        store: &Store,
+        look: impl FnOnce(Lens<'_>) -> Result<R, Error>,
+    ) -> Result<R, Stop> {
+        let looked = store.view(|state| look(Lens { state, host: store.host(), shelf: store }));
+        looked.and_then(|inner| inner).map_err(|error| self.fault(&error))
+    }
+
+    /// What a store's error means for the caller.
+    #[must_use]
+    pub fn fault(&self, error: &Error) -> Stop {
+        let dir = self.dir().unwrap_or_default();
+        of_store(error, &dir).into()
+    }
+
+    /// Executes a call.
+    ///
+    /// # Errors
+    /// The refusal with all that is known about it, or what failed.
+    pub fn execute(&self, store: &Store, mutation: Mutation) -> Result<Done, Stop> {
+        let Mutation { verb, token, force, key } = mutation;
+        let carried = carried(&verb);
+        let mut call = Call::new(verb).until(self.deadline()?);
+        call.token = token;
+        call.force = force;
+        call.actor.clone_from(&self.global.actor);
+        call.key = key;
+        store.execute(call).map_err(|failure| self.stop(store, failure, carried.as_deref()))
+    }
+
+    fn stop(
+        &self,
+        store: &Store,
+        failure: Failure,
+        carried: Option<&[u8]>,
+    ) -> Stop {
+        let dir = self.dir().unwrap_or_else(|_| Path::new(".").to_owned());
+        of_failure(failure, &dir, |refusal| {
+            store.view(|state| Lens { state, host: store.host(), shelf: store }.refused(refusal, carried))
+        })
+    }
+}
+
+/// A change asked for.
+#[derive(Clone, Debug)]
+pub struct Mutation {
+    /// What is asked.
+    pub verb: Verb,
+    /// Under which token.
+    pub token: Option<Token>,
+    /// By force, for this reason.
+    pub force: Option<String>,
+    /// With which idempotency key.
+    pub key: Option<tenure_projection::call::IdempotencyKey>,
+}
+
+impl Mutation {
+    /// A change without token and force.
+    #[must_use]
+    pub fn new(verb: Verb, keyed: &Keyed) -> Self {
+        Self { verb, token: None, force: None, key: keyed.key() }
+    }
+
+    /// The same change under a token.
+    #[must_use]
+    pub fn under(mut self, token: Option<Token>) -> Self {
+        self.token = token;
+        self
+    }
+
+    /// The same change by force, if there is a reason.
+    #[must_use]
+    pub fn forced(mut self, reason: Option<String>) -> Self {
+        self.force = reason;
+        self
+    }
+}
+
+/// The body that a call carries: what is kept if it is refused.
+fn carried(verb: &Verb) -> Option<Vec<u8>> {
+    match verb {
+        Verb::Dispatch { body, .. } | Verb::Report { body, .. } => body.clone(),
+        Verb::Note { body, .. } | Verb::Send { body, .. } => Some(body.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,299 @@
+//! What arguments mean: names, tokens, texts, processes, places in the log. Read once, at the edge.
+
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use tenure_projection::call::{Bearer, IdempotencyKey, Label, ProcessChoice};
+use tenure_projection::core::command::Ref;
+use tenure_projection::core::generation::Generation;
+use tenure_projection::core::id::{DispatchNo, EnvelopeNo, Name, Token};
+use tenure_projection::core::limits::BODY_BYTES_MAX;
+
+use crate::clock::{self, When};
+use crate::exit::Cause;
+use crate::fault::{Fault, Stop};
+use crate::token_file;
+
+/// The token under which a command is given.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Under {
+    /// The token, or @FILE that holds it [default: $TENURE_TOKEN_FILE, else $TENURE_TOKEN]
+    #[arg(long = "as", value_name = "TOKEN")]
+    token: Option<OsString>,
+}
+
+impl Under {
+    /// The token named, or that of the environment, if there is any.
+    ///
+    /// # Errors
+    /// When what is named is no token.
+    pub fn token(&self) -> Result<Option<Token>, Stop> {
+        token(self.token.as_deref())
+    }
+
+    /// The token named; the environment is not asked.
+    ///
+    /// # Errors
+    /// When what is named is no token.
+    pub fn named(&self) -> Result<Option<Token>, Stop> {
+        self.token.as_deref().map(parse_token).transpose()
+    }
+}
+
+/// The idempotency key of a change.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Keyed {
+    /// The same key with the same command is answered once and repeated ever after
+    #[arg(long, value_name = "K")]
+    idempotency_key: Option<String>,
+}
+
+impl Keyed {
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> Option<IdempotencyKey> {
+        self.idempotency_key.clone().map(IdempotencyKey)
+    }
+}
+
+/// Who will hold a grant.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Holding {
+    /// claude, codex, gemini, ...
+    #[arg(long, value_name = "E")]
+    pub engine: Option<String>,
+    /// A label of the session
+    #[arg(long, value_name = "K=V")]
+    pub label: Vec<String>,
+}
+
+impl Holding {
+    /// Who will hold it, with the process chosen.
+    #[must_use]
+    pub fn bearer(&self, process: ProcessChoice) -> Bearer {
+        Bearer { process, engine: self.engine.clone() }
+    }
+
+    /// The labels.
+    ///
+    /// # Errors
+    /// When one has no `=`, or nothing before it.
+    pub fn labels(&self) -> Result<Vec<Label>, Stop> {
+        let label = |text: &String| match text.split_once('=') {
+            Some((key, value)) if !key.is_empty() => {
+                Ok(Label { key: key.to_owned(), value: value.to_owned() })
+            }
+            _ => Err(Fault::usage(format!("{text:?} is no label: a label is KEY=VALUE")).into()),
+        };
+        self.label.iter().map(label).collect()
+    }
+}
+
+/// The process that holds.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Chosen {
+    /// The session's process, or `none` [default: the parent of this command, which can prove life, never death]
+    #[arg(long, value_name = "PID")]
+    pid: Option<String>,
+}
+
+impl Chosen {
+    /// Which process.
+    ///
+    /// # Errors
+    /// When it is neither a number nor `none`.
+    pub fn process(&self) -> Result<ProcessChoice, Stop> {
+        match self.pid.as_deref() {
+            None => Ok(ProcessChoice::Parent),
+            Some("none") => Ok(ProcessChoice::None),
+            Some(text) => match text.parse() {
+                Ok(pid) if pid > 0 => Ok(ProcessChoice::Pid(pid)),
+                _ => Err(Fault::usage(format!("--pid {text:?} is neither a process id nor `none`")).into()),
+            },
+        }
+    }
+}
+
+/// A name.
+///
+/// # Errors
+/// With the rule that is broken.
+pub fn name(text: &str) -> Result<Name, Stop> {
+    Name::parse(text).map_err(|fault| {
+        Fault::new(Cause::InvalidName, format!("{text:?} is no name: {fault}")).into()
+    })
+}
+
+/// A session that is addressed, `NAME` or `NAME@GENERATION`.
+///
+/// # Errors
+/// As [`name`], or when what stands behind `@` is no generation.
+pub fn address(text: &str) -> Result<(Name, Option<Generation>), Stop> {
+    let Some((before, behind)) = text.split_once('@') else { return Ok((name(text)?, None)) };
+    let generation = Generation::parse(behind).ok_or_else(|| {
+        Fault::usage(format!("{text:?}: {behind:?} is no generation, a whole number from 1"))
+    })?;
+    Ok((name(before)?, Some(generation)))
+}
+
+/// A token as given, else that of the environment, if there is any.
+///
+/// # Errors
+/// When what is named is no token.
+pub fn token(given: Option<&OsStr>) -> Result<Option<Token>, Stop> {
+    if let Some(given) = given {
+        return parse_token(given).map(Some);
+    }
+    if let Some(path) = std::env::var_os("TENURE_TOKEN_FILE").filter(|p| !p.is_empty()) {
+        return token_file::read(Path::new(&path)).map(Some);
+    }
+    let Some(text) = std::env::var_os("TENURE_TOKEN").filter(|t| !t.is_empty()) else { return Ok(None) };
+    text.to_string_lossy().parse().map(Some).map_err(|fault| {
+        Fault::usage(format!("TENURE_TOKEN holds no token: {}", token_file::without_content(&fault))).into()
+    })
+}
+
+fn parse_token(given: &OsStr) -> Result<Token, Stop> {
+    if let Some(path) = given.as_bytes().strip_prefix(b"@") {
+        return token_file::read(Path::new(OsStr::from_bytes(path)));
+    }
+    let text = given.to_string_lossy();
+    if text.contains('~') {
+        // Everybody on the machine can read the arguments of a process.
+        let message = "a secret may not stand in an argument; name a file that holds the token";
+        return Err(Fault::usage(message).then("tenure ... --as @FILE", "reads the token from a file").into());
+    }
+    text.parse().map_err(|fault| Fault::usage(format!("{text:?} is no token: {fault}")).into())
+}
+
+thread_local! {
+    /// Standard input can be read once; a second `-` would silently be empty.
+    static STDIN_TAKEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A text: as it stands, `-` for standard input, `@FILE`, and `@@...` for one that begins with `@`.
+///
+/// # Errors
+/// When the file cannot be read, or is longer than any body may be.
+pub fn text(given: &OsStr) -> Result<Vec<u8>, Stop> {
+    let bytes = given.as_bytes();
+    if bytes == b"-" {
+        if STDIN_TAKEN.replace(true) {
+            return Err(Fault::usage("standard input (`-`) was named twice").into());
+        }
+        return bounded(io::stdin().lock(), Path::new("standard input"));
+    }
+    match bytes.strip_prefix(b"@") {
+        Some(literal) if literal.starts_with(b"@") => Ok(literal.to_vec()),
+        Some(path) => {
+            let path = Path::new(OsStr::from_bytes(path));
+            let file = File::open(path).map_err(|source| Fault::file("read", path, source))?;
+            bounded(file, path)
+        }
+        None => Ok(bytes.to_vec()),
+    }
+}
+
+/// One byte more than is allowed is read, so that the store can say how much too long it is.
+fn bounded(source: impl Read, path: &Path) -> Result<Vec<u8>, Stop> {
+    let mut bytes = Vec::new();
+    let read = source.take(BODY_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|source| Fault::file("read", path, source))?;
+    Ok(bytes)
+}
+
+/// As [`text`], for what has to be one readable line: a reason, a title, a status. The end of line of a file is not
+/// part of it.
+///
+/// # Errors
+/// As [`text`], and when it is not UTF-8.
+pub fn line(what: &str, given: &OsStr) -> Result<String, Stop> {
+    let mut bytes = text(given)?;
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    String::from_utf8(bytes).map_err(|_| Fault::usage(format!("{what} is not UTF-8")).into())
+}
+
+/// As [`line`], where one is given.
+///
+/// # Errors
+/// As [`line`].
+pub fn maybe_line(what: &str, given: Option<&OsStr>) -> Result<Option<String>, Stop> {
+    given.map(|given| line(what, given)).transpose()
+}
+
+/// As [`text`], where one is given.
+///
+/// # Errors
+/// As [`text`].
+pub fn maybe_text(given: Option<&OsStr>) -> Result<Option<Vec<u8>>, Stop> {
+    given.map(text).transpose()
+}
+
+/// A dispatch.
+///
+/// # Errors
+/// When it is not written `d1`.
+pub fn dispatch(text: &str) -> Result<DispatchNo, Stop> {
+    let number = DispatchNo::parse(text);
+    number.ok_or_else(|| Fault::usage(format!("{text:?} is no dispatch: they are d1, d2, ...")).into())
+}
+
+/// An envelope.
+///
+/// # Errors
+/// When it is not written `e1`.
+pub fn envelope(text: &str) -> Result<EnvelopeNo, Stop> {
+    let number = EnvelopeNo::parse(text);
+    number.ok_or_else(|| Fault::usage(format!("{text:?} is no envelope: they are e1, e2, ...")).into())
+}
+
+/// A dispatch or an envelope.
+///
+/// # Errors
+/// When it is neither.
+pub fn reference(text: &str) -> Result<Ref, Stop> {
+    let dispatch = DispatchNo::parse(text).map(Ref::Dispatch);
+    let found = dispatch.or_else(|| EnvelopeNo::parse(text).map(Ref::Envelope));
+    found.ok_or_else(|| Fault::usage(format!("{text:?} is neither a dispatch (d1) nor an envelope (e1)")).into())
+}
+
+/// A place in the log.
+///
+/// # Errors
+/// When it is neither a position, a time nor an age.
+pub fn when(text: &str) -> Result<When, Stop> {
+    When::parse(text, clock::now()).ok_or_else(|| {
+        let message = format!("{text:?} is no position (120), time (RFC 3339) or age (10m, 2h)");
+        Fault::new(Cause::BadPosition, message).into()
+    })
+}
+
+/// A force needs a reason, and a reason given with it is the force's.
+///
+/// # Errors
+/// When `--force` comes without `--reason`.
+pub fn force(force: bool, reason: Option<&OsStr>) -> Result<Option<String>, Stop> {
+    match (force, reason) {
+        (false, _) => Ok(None),
+        (true, Some(reason)) => line("the reason", reason).map(Some),
+        (true, None) => Err(Fault::usage("--force needs --reason TEXT: it is kept in the log").into()),
+    }
+}
+
+/// A token that has to be there.
+///
+/// # Errors
+/// `missing-token` when there is none.
+pub fn required(token: Option<Token>) -> Result<Token, Stop> {
+    token.ok_or_else(|| {
+        let code = tenure_projection::core::refusal::Code::MissingToken;
+        let message = "this needs a token and none was given".to_owned();
+        crate::command::unknown(code, "", message)
+    })
+}
