@@ -11,7 +11,12 @@ use crate::fault::Stop;
 
 /// A ledger of authority for agent sessions: who may act now, and who could at any moment before.
 #[derive(Debug, Parser)]
-#[command(name = "tenure", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "tenure",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub struct App {
     /// Options of every command.
     #[command(flatten)]
@@ -26,7 +31,13 @@ pub struct App {
 #[command(next_help_heading = "Global options")]
 pub struct Global {
     /// The store's directory [default: $XDG_STATE_HOME/tenure, else ~/.local/state/tenure]
-    #[arg(long, global = true, value_name = "DIR", env = "TENURE_STORE", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "TENURE_STORE",
+        hide_env_values = true
+    )]
     pub store: Option<PathBuf>,
     /// Print JSON: one object, or one object a line for lists and streams; errors too
     #[arg(long, global = true)]
@@ -38,7 +49,13 @@ pub struct Global {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
     pub color: String,
     /// On whose behalf, recorded in every event [default: user@host]
-    #[arg(long, global = true, value_name = "A", env = "TENURE_ACTOR", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "A",
+        env = "TENURE_ACTOR",
+        hide_env_values = true
+    )]
     pub actor: Option<String>,
     /// Write on a file system of this kind although its locks or syncs may lie
     #[arg(long, global = true, value_name = "TYPE")]
@@ -129,10 +146,16 @@ pub enum Command {
 /// The groups of `--help`, in order.
 pub const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["status", "sessions", "show", "work", "shared"]),
-    ("Sessions", &["init", "register", "adopt", "retire", "check", "exec"]),
+    (
+        "Sessions",
+        &["init", "register", "adopt", "retire", "check", "exec"],
+    ),
     (
         "Work",
-        &["dispatch", "accept", "decline", "report", "cancel", "fail", "note", "observe", "outcome"],
+        &[
+            "dispatch", "accept", "decline", "report", "cancel", "fail", "note", "observe",
+            "outcome",
+        ],
     ),
     ("Mail", &["send", "inbox", "deliver", "ack", "wait"]),
     ("Audit", &["who", "refusals", "log"]),
@@ -219,8 +242,14 @@ mod tests {
     fn the_definition_holds_and_every_command_is_in_one_group() {
         let command = plain();
         command.clone().debug_assert();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let mut defined: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        let mut defined: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
         grouped.sort_unstable();
         defined.sort_unstable();
         assert_eq!(grouped, defined);

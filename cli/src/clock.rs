@@ -83,8 +83,14 @@ mod tests {
     #[test]
     fn times_are_utc_with_microseconds() {
         assert_eq!(rfc3339(Time(0)), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(rfc3339(Time(1_780_000_000_000_001)), "2026-05-28T20:26:40.000001Z");
-        assert_eq!(rfc3339(Time(i64::MAX)), format!("{} microseconds since 1970", i64::MAX));
+        assert_eq!(
+            rfc3339(Time(1_780_000_000_000_001)),
+            "2026-05-28T20:26:40.000001Z"
+        );
+        assert_eq!(
+            rfc3339(Time(i64::MAX)),
+            format!("{} microseconds since 1970", i64::MAX)
+        );
     }
 
     #[test]
@@ -94,9 +100,27 @@ mod tests {
         assert_eq!(at("120"), Some(When::At(Position(120))));
         assert_eq!(at("#120"), Some(When::At(Position(120))));
         assert_eq!(at("10m"), Some(When::Time(Time(now.0 - 600_000_000))));
-        assert_eq!(at("1970-01-01T00:00:01Z"), Some(When::Time(Time(1_000_000))));
-        assert_eq!(at("1970-01-01T01:00:01+01:00"), Some(When::Time(Time(1_000_000))));
-        for bad in ["", "#", "-1", "+1", "1.5", "m", "-2h", "10y", "yesterday", "99999999999999999999", "9999999999999w"] {
+        assert_eq!(
+            at("1970-01-01T00:00:01Z"),
+            Some(When::Time(Time(1_000_000)))
+        );
+        assert_eq!(
+            at("1970-01-01T01:00:01+01:00"),
+            Some(When::Time(Time(1_000_000)))
+        );
+        for bad in [
+            "",
+            "#",
+            "-1",
+            "+1",
+            "1.5",
+            "m",
+            "-2h",
+            "10y",
+            "yesterday",
+            "99999999999999999999",
+            "9999999999999w",
+        ] {
             assert_eq!(at(bad), None, "{bad}");
         }
     }
@@ -104,7 +128,10 @@ mod tests {
     #[test]
     fn ages_are_short() {
         let ago = |seconds: i64| age(Time(0), Time(seconds * 1_000_000));
-        assert_eq!([ago(5), ago(65), ago(7200), ago(200_000)], ["5s ago", "1m ago", "2h ago", "2d ago"]);
+        assert_eq!(
+            [ago(5), ago(65), ago(7200), ago(200_000)],
+            ["5s ago", "1m ago", "2h ago", "2d ago"]
+        );
         assert_eq!(age(Time(5_000_000), Time(0)), "in the future");
     }
 }

@@ -33,10 +33,17 @@ fn find(state: &State, name: &str) -> Result<SessionNo, Stop> {
         .collect();
     match matching[..] {
         [number] => Ok(number),
-        [] => Err(unknown(Code::UnknownSession, name, format!("no session is called {name}"))),
+        [] => Err(unknown(
+            Code::UnknownSession,
+            name,
+            format!("no session is called {name}"),
+        )),
         _ => {
             let names: Vec<String> = matching.iter().take(5).map(|n| state.name(*n)).collect();
-            let message = format!("{name} is the beginning of several names: {}", names.join(", "));
+            let message = format!(
+                "{name} is the beginning of several names: {}",
+                names.join(", ")
+            );
             Err(unknown(Code::UnknownSession, name, message))
         }
     }
@@ -47,9 +54,10 @@ pub fn unknown(code: Code, subject: &str, message: String) -> Stop {
     let (command, effect) = match code {
         Code::UnknownDispatch => ("tenure work --all", "lists every dispatch"),
         Code::UnknownEnvelope => ("tenure inbox NAME", "lists the envelopes of a session"),
-        Code::MissingToken => {
-            ("tenure ... --as NAME@GENERATION", "names the session and the generation it was granted")
-        }
+        Code::MissingToken => (
+            "tenure ... --as NAME@GENERATION",
+            "names the session and the generation it was granted",
+        ),
         _ => ("tenure sessions --all", "lists the names there are"),
     };
     Stop::Refused(Box::new(RefusalView {
@@ -63,16 +71,26 @@ pub fn unknown(code: Code, subject: &str, message: String) -> Stop {
         relation: None,
         evidence: Vec::new(),
         lost: Vec::new(),
-        next: vec![Next { command: command.to_owned(), effect }],
+        next: vec![Next {
+            command: command.to_owned(),
+            effect,
+        }],
         recorded_at: None,
         stored: None,
     }))
 }
 
 /// The answer of a change that has no kind of its own. `said` is what people read, `fields` what programs do.
-fn done(ctx: &mut Context, done: &Done, said: &str, fields: &[(&str, String)]) -> Result<Exit, Stop> {
+fn done(
+    ctx: &mut Context,
+    done: &Done,
+    said: &str,
+    fields: &[(&str, String)],
+) -> Result<Exit, Stop> {
     if ctx.out.is_json() {
-        let mut object = Object::new("done").standing(&done.receipt).with("repeated", done.repeated);
+        let mut object = Object::new("done")
+            .standing(&done.receipt)
+            .with("repeated", done.repeated);
         for (key, value) in fields {
             object = object.with(key, value.as_str());
         }
@@ -87,7 +105,13 @@ fn done(ctx: &mut Context, done: &Done, said: &str, fields: &[(&str, String)]) -
 /// Where a change stands in the log.
 fn stands(ctx: &mut Context, done: &Done) -> Result<(), Stop> {
     let again = if done.repeated { ", done before" } else { "" };
-    ctx.out.styled(DIM, format_args!("at position {}{again}; receipt {}", done.at.position, done.receipt))
+    ctx.out.styled(
+        DIM,
+        format_args!(
+            "at position {}{again}; receipt {}",
+            done.at.position, done.receipt
+        ),
+    )
 }
 
 /// Looks at the head of the store and prints, in one go.

@@ -1,12 +1,15 @@
 //! What every command works with: the store it is pointed at, on whose behalf, and where answers go.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_projection::call::{Call, Verb};
 use tenure_projection::core::id::Token;
 use tenure_projection::error::{Error, Failure};
+use tenure_projection::host::{Host, System, state_directory};
 use tenure_projection::log::journal::Deadline;
+use tenure_projection::reader::Reader;
 use tenure_projection::store::{Done, OpenOptions, Store};
 use tenure_projection::views::Lens;
 
@@ -20,6 +23,7 @@ use crate::output::Output;
 /// What every command works with.
 pub struct Context {
     global: Global,
+    host: Arc<dyn Host>,
     /// Where answers go.
     pub out: Output,
 }
@@ -35,7 +39,11 @@ impl Context {
         }
         .write_global();
         let out = Output::new(global.json, global.quiet);
-        Self { global, out }
+        Self {
+            global,
+            host: Arc::new(System::of_this_user()),
+            out,
+        }
     }
 
     /// The store's directory.
@@ -46,7 +54,8 @@ impl Context {
         if let Some(dir) = &self.global.store {
             let text = dir.to_string_lossy();
             if let Some((engine @ ("postgres" | "postgresql" | "etcd"), _)) = text.split_once(':') {
-                let message = format!("this program has no engine {engine}; it writes to directories");
+                let message =
+                    format!("this program has no engine {engine}; it writes to directories");
                 return Err(Fault::new(Cause::EngineUnavailable, message).into());
             }
             if dir.as_os_str().is_empty() {
@@ -54,11 +63,10 @@ impl Context {
             }
             return Ok(dir.clone());
         }
-        // A relative path in XDG_STATE_HOME is invalid and ignored (XDG base directory specification).
-        let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|h| h.join(".local/state")));
-        state.map(|s| s.join("tenure")).ok_or_else(|| {
-            Fault::new(Cause::Configuration, "no store is named, and there is no HOME to keep one in")
+        state_directory().map(|s| s.join("tenure")).ok_or_else(|| {
+            let message =
+                "no store is named, and neither XDG_STATE_HOME nor HOME says where to keep one";
+            Fault::new(Cause::Configuration, message)
                 .then("tenure --store DIR ...", "names the store's directory")
                 .into()
         })
@@ -72,9 +80,32 @@ impl Context {
         let text = &self.global.timeout;
         let micros = clock::micros(text).and_then(|m| u64::try_from(m).ok());
         let micros = micros.ok_or_else(|| {
-            Fault::usage(format!("--timeout {text:?} is no length of time, as 30s or 2m are"))
+            Fault::usage(format!(
+                "--timeout {text:?} is no length of time, as 30s or 2m are"
+            ))
         })?;
         Ok(Deadline::after(Duration::from_micros(micros)))
+    }
+
+    /// The clock and process probe.
+    #[must_use]
+    pub fn host(&self) -> Arc<dyn Host> {
+        Arc::clone(&self.host)
+    }
+
+    /// On whose behalf, where somebody was named.
+    #[must_use]
+    pub fn actor(&self) -> Option<String> {
+        self.global.actor.clone()
+    }
+
+    /// How the store in `dir` is opened.
+    #[must_use]
+    pub fn options(&self, dir: &Path) -> OpenOptions {
+        let kinds = self.global.allow_fs.iter();
+        kinds.fold(OpenOptions::new(dir), |options, kind| {
+            options.allow_file_system(kind)
+        })
     }
 
     /// The store, which has to be there.
@@ -96,21 +127,16 @@ impl Context {
     fn open(&self, create: bool) -> Result<Store, Stop> {
         let dir = self.dir()?;
         let options = self.options(&dir).create(create);
-        Store::open(&options).map_err(|error| of_store(&error, &dir).into())
-    }
-
-    /// How a store in `dir` is opened.
-    #[must_use]
-    pub fn options(&self, dir: &Path) -> OpenOptions {
-        self.global.allow_fs.iter().fold(OpenOptions::new(dir), |options, kind| options.allow_fs(kind))
+        Store::open(&options, self.host()).map_err(|error| of_store(&error, &dir).into())
     }
 
     /// The store for those who only look: no lock is taken and no byte changed.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn reading(&self) -> Result<Store, Stop> {
-        self.open(false)
+    pub fn reading(&self) -> Result<Reader, Stop> {
+        let dir = self.dir()?;
+        Reader::open(&dir, self.host()).map_err(|error| of_store(&error, &dir).into())
     }
 
     /// Looks at the head of a store.
@@ -119,11 +145,19 @@ impl Context {
     /// When the log cannot be read.
     pub fn look<R>(
         &self,
-        store: &Store,
+        reader: &Reader,
         look: impl FnOnce(Lens<'_>) -> Result<R, Error>,
     ) -> Result<R, Stop> {
-        let looked = store.view(|state| look(Lens { state, host: store.host(), shelf: store }));
-        looked.and_then(|inner| inner).map_err(|error| self.fault(&error))
+        let looked = reader.view(|state| {
+            look(Lens {
+                state,
+                host: reader.host(),
+                shelf: reader,
+            })
+        });
+        looked
+            .and_then(|inner| inner)
+            .map_err(|error| self.fault(&error))
     }
 
     /// What a store's error means for the caller.
@@ -138,25 +172,34 @@ impl Context {
     /// # Errors
     /// The refusal with all that is known about it, or what failed.
     pub fn execute(&self, store: &Store, mutation: Mutation) -> Result<Done, Stop> {
-        let Mutation { verb, token, force, key } = mutation;
+        let Mutation {
+            verb,
+            token,
+            force,
+            key,
+        } = mutation;
         let carried = carried(&verb);
         let mut call = Call::new(verb).until(self.deadline()?);
         call.token = token;
         call.force = force;
         call.actor.clone_from(&self.global.actor);
         call.key = key;
-        store.execute(call).map_err(|failure| self.stop(store, failure, carried.as_deref()))
+        store
+            .execute(call)
+            .map_err(|failure| self.stop(store, failure, carried.as_deref()))
     }
 
-    fn stop(
-        &self,
-        store: &Store,
-        failure: Failure,
-        carried: Option<&[u8]>,
-    ) -> Stop {
+    fn stop(&self, store: &Store, failure: Failure, carried: Option<&[u8]>) -> Stop {
         let dir = self.dir().unwrap_or_else(|_| Path::new(".").to_owned());
         of_failure(failure, &dir, |refusal| {
-            store.view(|state| Lens { state, host: store.host(), shelf: store }.refused(refusal, carried))
+            store.view(|state| {
+                Lens {
+                    state,
+                    host: store.host(),
+                    shelf: &**store,
+                }
+                .refused(refusal, carried)
+            })
         })
     }
 }
@@ -178,7 +221,12 @@ impl Mutation {
     /// A change without token and force.
     #[must_use]
     pub fn new(verb: Verb, keyed: &Keyed) -> Self {
-        Self { verb, token: None, force: None, key: keyed.key() }
+        Self {
+            verb,
+            token: None,
+            force: None,
+            key: keyed.key(),
+        }
     }
 
     /// The same change under a token.

@@ -26,6 +26,12 @@ impl Exit {
         self.0
     }
 
+    /// That of a command that was run: passed on as it is, whatever it means.
+    #[must_use]
+    pub fn of_command(code: u8) -> Self {
+        Self(code)
+    }
+
     /// That of a refusal.
     #[must_use]
     pub fn of(code: Code) -> Self {
@@ -106,14 +112,23 @@ causes! {
 /// What each exit code means. The codes that lead to it follow from [`Code`] and [`Cause`].
 const MEANINGS: &[(u8, &str)] = &[
     (0, "done, yes, clean"),
-    (1, "a negative answer: nobody holds it, nothing has that key, something was found"),
-    (3, "verify: not everything could be looked at, and nothing was found in the rest"),
+    (
+        1,
+        "a negative answer: nobody holds it, nothing has that key, something was found",
+    ),
+    (
+        3,
+        "verify: not everything could be looked at, and nothing was found in the rest",
+    ),
     (10, "the token is not current"),
     (11, "somebody or something is in the way"),
     (12, "it is held"),
     (13, "it may have happened: ask `tenure outcome KEY`"),
     (64, "the command line is wrong"),
-    (65, "the store is damaged, foreign or newer; the message names the command that helps"),
+    (
+        65,
+        "the store is damaged, foreign or newer; the message names the command that helps",
+    ),
     (66, "there is no such thing"),
     (69, "the engine is not available"),
     (70, "a fault of this program"),
@@ -144,7 +159,11 @@ pub fn table() -> Vec<Row> {
         .iter()
         .map(|&(exit, meaning)| Row {
             exit,
-            codes: codes.iter().filter(|(e, _)| *e == exit).map(|(_, c)| *c).collect(),
+            codes: codes
+                .iter()
+                .filter(|(e, _)| *e == exit)
+                .map(|(_, c)| *c)
+                .collect(),
             meaning,
         })
         .collect()
@@ -171,7 +190,11 @@ mod tests {
     fn every_code_stands_in_the_table_once_and_2_is_never_used() {
         let rows = table();
         let listed: Vec<&str> = rows.iter().flat_map(|r| r.codes.iter().copied()).collect();
-        for code in Code::ALL.iter().map(|c| c.as_str()).chain(Cause::ALL.iter().map(|c| c.as_str())) {
+        for code in Code::ALL
+            .iter()
+            .map(|c| c.as_str())
+            .chain(Cause::ALL.iter().map(|c| c.as_str()))
+        {
             assert_eq!(listed.iter().filter(|l| **l == code).count(), 1, "{code}");
         }
         // What shells, hosts and signals use for themselves.

@@ -25,7 +25,11 @@ impl Fault {
     /// A fault without a way out yet.
     #[must_use]
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
-        Self { cause, message: message.into(), next: Vec::new() }
+        Self {
+            cause,
+            message: message.into(),
+            next: Vec::new(),
+        }
     }
 
     /// A command line that makes no sense.
@@ -37,7 +41,10 @@ impl Fault {
     /// The same fault with a way out.
     #[must_use]
     pub fn then(mut self, command: impl Into<String>, effect: &'static str) -> Self {
-        self.next.push(Next { command: command.into(), effect });
+        self.next.push(Next {
+            command: command.into(),
+            effect,
+        });
         self
     }
 
@@ -92,7 +99,10 @@ impl From<io::Error> for Stop {
             io::ErrorKind::StorageFull => {
                 Self::Failed(Fault::new(Cause::NoSpace, "no space left for the answer"))
             }
-            _ => Self::Failed(Fault::new(Cause::Io, format!("the answer could not be written: {source}"))),
+            _ => Self::Failed(Fault::new(
+                Cause::Io,
+                format!("the answer could not be written: {source}"),
+            )),
         }
     }
 }
@@ -128,7 +138,10 @@ pub fn of_log(error: &LogError, dir: &Path) -> Fault {
     match error {
         LogError::NotAStore { .. } => fault
             .then(format!("tenure init {at}"), "creates a store there")
-            .then("tenure register NAME", "creates the default store and registers a session"),
+            .then(
+                "tenure register NAME",
+                "creates the default store and registers a session",
+            ),
         LogError::HomeChanged { .. } => fault
             .then(
                 format!("tenure --store {at} store accept moved --reason TEXT"),
@@ -143,15 +156,20 @@ pub fn of_log(error: &LogError, dir: &Path) -> Fault {
                 "says that an older copy was put back; every token is stale",
             ),
         LogError::RefusedFileSystem { kind } => fault.then(
-            format!("tenure --store {at} --allow-fs {} ...", crate::output::escape::line(kind)),
+            format!(
+                "tenure --store {at} --allow-fs {} ...",
+                crate::output::escape::line(kind)
+            ),
             "accepts that its locks and syncs may not be what the log relies on",
         ),
-        LogError::Damaged(_) | LogError::ForeignStore { .. } => {
-            fault.then(verify, "says what is damaged and what can still be read; changes nothing")
-        }
-        LogError::NewerFormat { .. } => {
-            fault.then(verify, "shows what this program can read of it; changes nothing")
-        }
+        LogError::Damaged(_) | LogError::ForeignStore { .. } => fault.then(
+            verify,
+            "says what is damaged and what can still be read; changes nothing",
+        ),
+        LogError::NewerFormat { .. } => fault.then(
+            verify,
+            "shows what this program can read of it; changes nothing",
+        ),
         LogError::Diverged { .. } => {
             fault.then(verify, "shows where the log ends now; changes nothing")
         }
@@ -166,12 +184,19 @@ pub fn of_store(error: &Error, dir: &Path) -> Fault {
     let message = error.to_string();
     match error {
         Error::Log(log) => of_log(log, dir),
-        Error::Facts { position, .. } => Fault::new(Cause::Damaged, message).then(
-            format!("tenure inspect {at}"),
-            "shows the frames as they stand; changes nothing",
-        ).then(format!("tenure --store {at} store accept finding:{position} --reason TEXT"), "goes on without that frame"),
-        Error::NewerEvents { .. } => Fault::new(Cause::NewerFormat, message)
-            .then(format!("tenure verify {at}"), "shows what this program can read of it; changes nothing"),
+        Error::Facts { position, .. } => Fault::new(Cause::Damaged, message)
+            .then(
+                format!("tenure inspect {at}"),
+                "shows the frames as they stand; changes nothing",
+            )
+            .then(
+                format!("tenure --store {at} store accept finding:{position} --reason TEXT"),
+                "goes on without that frame",
+            ),
+        Error::NewerEvents { .. } => Fault::new(Cause::NewerFormat, message).then(
+            format!("tenure verify {at}"),
+            "shows what this program can read of it; changes nothing",
+        ),
         Error::Findings { first, .. } => Fault::new(Cause::Damaged, message).then(
             format!("tenure --store {at} store accept finding:{first} --reason TEXT"),
             "acknowledges that frame, so that the store can be written to again",
@@ -199,9 +224,16 @@ pub fn of_failure(
                 Trace::Key(key) => key.0,
                 Trace::Receipt(receipt) => receipt.to_string(),
             };
-            let fault = Fault::new(Cause::OutcomeUnknown, format!("it may have happened and may not: {cause}"));
+            let fault = Fault::new(
+                Cause::OutcomeUnknown,
+                format!("it may have happened and may not: {cause}"),
+            );
             Stop::Failed(fault.then(
-                format!("tenure --store {} outcome {}", shell_word(dir), quoted(&question)),
+                format!(
+                    "tenure --store {} outcome {}",
+                    shell_word(dir),
+                    quoted(&question)
+                ),
                 "says whether it is in the log",
             ))
         }

@@ -16,7 +16,7 @@ use tenure_projection::core::limits::BODY_BYTES_MAX;
 use crate::clock::{self, When};
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
-use crate::token_file;
+use crate::private_file;
 
 /// The token under which a command is given.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -75,7 +75,10 @@ impl Holding {
     /// Who will hold it, with the process chosen.
     #[must_use]
     pub fn bearer(&self, process: ProcessChoice) -> Bearer {
-        Bearer { process, engine: self.engine.clone() }
+        Bearer {
+            process,
+            engine: self.engine.clone(),
+        }
     }
 
     /// The labels.
@@ -84,9 +87,10 @@ impl Holding {
     /// When one has no `=`, or nothing before it.
     pub fn labels(&self) -> Result<Vec<Label>, Stop> {
         let label = |text: &String| match text.split_once('=') {
-            Some((key, value)) if !key.is_empty() => {
-                Ok(Label { key: key.to_owned(), value: value.to_owned() })
-            }
+            Some((key, value)) if !key.is_empty() => Ok(Label {
+                key: key.to_owned(),
+                value: value.to_owned(),
+            }),
             _ => Err(Fault::usage(format!("{text:?} is no label: a label is KEY=VALUE")).into()),
         };
         self.label.iter().map(label).collect()
@@ -112,7 +116,10 @@ impl Chosen {
             Some("none") => Ok(ProcessChoice::None),
             Some(text) => match text.parse() {
                 Ok(pid) if pid > 0 => Ok(ProcessChoice::Pid(pid)),
-                _ => Err(Fault::usage(format!("--pid {text:?} is neither a process id nor `none`")).into()),
+                _ => Err(Fault::usage(format!(
+                    "--pid {text:?} is neither a process id nor `none`"
+                ))
+                .into()),
             },
         }
     }
@@ -133,9 +140,13 @@ pub fn name(text: &str) -> Result<Name, Stop> {
 /// # Errors
 /// As [`name`], or when what stands behind `@` is no generation.
 pub fn address(text: &str) -> Result<(Name, Option<Generation>), Stop> {
-    let Some((before, behind)) = text.split_once('@') else { return Ok((name(text)?, None)) };
+    let Some((before, behind)) = text.split_once('@') else {
+        return Ok((name(text)?, None));
+    };
     let generation = Generation::parse(behind).ok_or_else(|| {
-        Fault::usage(format!("{text:?}: {behind:?} is no generation, a whole number from 1"))
+        Fault::usage(format!(
+            "{text:?}: {behind:?} is no generation, a whole number from 1"
+        ))
     })?;
     Ok((name(before)?, Some(generation)))
 }
@@ -149,25 +160,34 @@ pub fn token(given: Option<&OsStr>) -> Result<Option<Token>, Stop> {
         return parse_token(given).map(Some);
     }
     if let Some(path) = std::env::var_os("TENURE_TOKEN_FILE").filter(|p| !p.is_empty()) {
-        return token_file::read(Path::new(&path)).map(Some);
+        return private_file::read_token(Path::new(&path)).map(Some);
     }
-    let Some(text) = std::env::var_os("TENURE_TOKEN").filter(|t| !t.is_empty()) else { return Ok(None) };
+    let Some(text) = std::env::var_os("TENURE_TOKEN").filter(|t| !t.is_empty()) else {
+        return Ok(None);
+    };
     text.to_string_lossy().parse().map(Some).map_err(|fault| {
-        Fault::usage(format!("TENURE_TOKEN holds no token: {}", token_file::without_content(&fault))).into()
+        Fault::usage(format!(
+            "TENURE_TOKEN holds no token: {}",
+            private_file::without_content(&fault)
+        ))
+        .into()
     })
 }
 
 fn parse_token(given: &OsStr) -> Result<Token, Stop> {
     if let Some(path) = given.as_bytes().strip_prefix(b"@") {
-        return token_file::read(Path::new(OsStr::from_bytes(path)));
+        return private_file::read_token(Path::new(OsStr::from_bytes(path)));
     }
     let text = given.to_string_lossy();
     if text.contains('~') {
         // Everybody on the machine can read the arguments of a process.
         let message = "a secret may not stand in an argument; name a file that holds the token";
-        return Err(Fault::usage(message).then("tenure ... --as @FILE", "reads the token from a file").into());
+        return Err(Fault::usage(message)
+            .then("tenure ... --as @FILE", "reads the token from a file")
+            .into());
     }
-    text.parse().map_err(|fault| Fault::usage(format!("{text:?} is no token: {fault}")).into())
+    text.parse()
+        .map_err(|fault| Fault::usage(format!("{text:?} is no token: {fault}")).into())
 }
 
 thread_local! {
@@ -201,7 +221,9 @@ pub fn text(given: &OsStr) -> Result<Vec<u8>, Stop> {
 /// One byte more than is allowed is read, so that the store can say how much too long it is.
 fn bounded(source: impl Read, path: &Path) -> Result<Vec<u8>, Stop> {
     let mut bytes = Vec::new();
-    let read = source.take(BODY_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
+    let read = source
+        .take(BODY_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut bytes);
     read.map_err(|source| Fault::file("read", path, source))?;
     Ok(bytes)
 }
@@ -241,7 +263,9 @@ pub fn maybe_text(given: Option<&OsStr>) -> Result<Option<Vec<u8>>, Stop> {
 /// When it is not written `d1`.
 pub fn dispatch(text: &str) -> Result<DispatchNo, Stop> {
     let number = DispatchNo::parse(text);
-    number.ok_or_else(|| Fault::usage(format!("{text:?} is no dispatch: they are d1, d2, ...")).into())
+    number.ok_or_else(|| {
+        Fault::usage(format!("{text:?} is no dispatch: they are d1, d2, ...")).into()
+    })
 }
 
 /// An envelope.
@@ -250,7 +274,9 @@ pub fn dispatch(text: &str) -> Result<DispatchNo, Stop> {
 /// When it is not written `e1`.
 pub fn envelope(text: &str) -> Result<EnvelopeNo, Stop> {
     let number = EnvelopeNo::parse(text);
-    number.ok_or_else(|| Fault::usage(format!("{text:?} is no envelope: they are e1, e2, ...")).into())
+    number.ok_or_else(|| {
+        Fault::usage(format!("{text:?} is no envelope: they are e1, e2, ...")).into()
+    })
 }
 
 /// A dispatch or an envelope.
@@ -260,7 +286,12 @@ pub fn envelope(text: &str) -> Result<EnvelopeNo, Stop> {
 pub fn reference(text: &str) -> Result<Ref, Stop> {
     let dispatch = DispatchNo::parse(text).map(Ref::Dispatch);
     let found = dispatch.or_else(|| EnvelopeNo::parse(text).map(Ref::Envelope));
-    found.ok_or_else(|| Fault::usage(format!("{text:?} is neither a dispatch (d1) nor an envelope (e1)")).into())
+    found.ok_or_else(|| {
+        Fault::usage(format!(
+            "{text:?} is neither a dispatch (d1) nor an envelope (e1)"
+        ))
+        .into()
+    })
 }
 
 /// A place in the log.
@@ -282,7 +313,9 @@ pub fn force(force: bool, reason: Option<&OsStr>) -> Result<Option<String>, Stop
     match (force, reason) {
         (false, _) => Ok(None),
         (true, Some(reason)) => line("the reason", reason).map(Some),
-        (true, None) => Err(Fault::usage("--force needs --reason TEXT: it is kept in the log").into()),
+        (true, None) => {
+            Err(Fault::usage("--force needs --reason TEXT: it is kept in the log").into())
+        }
     }
 }
 

@@ -14,9 +14,7 @@ mod exit;
 mod fault;
 mod input;
 mod output;
-#[cfg(test)]
-mod reference;
-mod token_file;
+mod private_file;
 
 use app::{App, Command};
 use context::Context;
@@ -33,8 +31,12 @@ fn main() -> ExitCode {
         Err(refused) => return ExitCode::from(misused(&refused).number()),
     };
     let mut ctx = Context::new(app.global);
-    let command = app.command.unwrap_or(Command::Status(command::look::status::Args::default()));
-    let result = command.run(&mut ctx).and_then(|exit| ctx.out.flush().map(|()| exit));
+    let command = app
+        .command
+        .unwrap_or(Command::Status(command::look::status::Args::default()));
+    let result = command
+        .run(&mut ctx)
+        .and_then(|exit| ctx.out.flush().map(|()| exit));
     let exit = match result {
         Ok(exit) => exit,
         Err(stop) => {
@@ -60,17 +62,31 @@ fn misused(refused: &clap::Error) -> Exit {
         }
         _ => {}
     }
-    let json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    let json = std::env::args_os()
+        .take_while(|arg| arg != "--")
+        .any(|arg| arg == "--json");
     let message = refused.to_string();
-    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let mut lines = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let first = lines
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ")
+        .to_owned();
     let details: Vec<&str> = lines
         .filter(|line| !line.starts_with("For more information"))
         .collect();
-    let text = if details.is_empty() { first } else { format!("{first} ({})", details.join("; ")) };
-    let stop = Stop::Failed(
-        Fault::usage(text).then("tenure --help", "lists the commands; `tenure COMMAND --help` one of them"),
-    );
+    let text = if details.is_empty() {
+        first
+    } else {
+        format!("{first} ({})", details.join("; "))
+    };
+    let stop = Stop::Failed(Fault::usage(text).then(
+        "tenure --help",
+        "lists the commands; `tenure COMMAND --help` one of them",
+    ));
     Output::new(json, false).stopped(&stop);
     stop.exit()
 }

@@ -39,7 +39,11 @@ impl Output {
     /// Standard output, in JSON or for people; `quiet` keeps what is only said to people back.
     #[must_use]
     pub fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet, out: BufWriter::new(anstream::stdout()) }
+        Self {
+            json,
+            quiet,
+            out: BufWriter::new(anstream::stdout()),
+        }
     }
 
     /// Whether answers are JSON.
@@ -80,7 +84,11 @@ impl Output {
             return Ok(());
         }
         let text = text.to_string();
-        Ok(writeln!(self.out, "{style}{}{style:#}", escape::line(&text))?)
+        Ok(writeln!(
+            self.out,
+            "{style}{}{style:#}",
+            escape::line(&text)
+        )?)
     }
 
     /// What a script needs; printed also when quiet.
@@ -97,7 +105,9 @@ impl Output {
     /// # Errors
     /// When they cannot be written.
     pub fn lines(&mut self, lines: impl IntoIterator<Item = human::Line>) -> Result<(), Stop> {
-        lines.into_iter().try_for_each(|(style, text)| self.styled(style, text))
+        lines
+            .into_iter()
+            .try_for_each(|(style, text)| self.styled(style, text))
     }
 
     /// A text of several lines, each behind a bar, so that none can pass for a line of this program.

@@ -40,8 +40,7 @@ pub struct Interval {
 
 impl Interval {
     fn holds_at(&self, position: Position) -> bool {
-        self.since.at.position <= position
-            && self.until.is_none_or(|u| position < u.at.position)
+        self.since.at.position <= position && self.until.is_none_or(|u| position < u.at.position)
     }
 
     fn holds_at_time(&self, time: Time) -> bool {
@@ -132,14 +131,21 @@ impl Authority {
     }
 
     fn close(&mut self, number: SessionNo, until: Point) {
-        if let Some(last) = self.sessions.get_mut(number.index()).and_then(|s| s.last_mut()) {
+        if let Some(last) = self
+            .sessions
+            .get_mut(number.index())
+            .and_then(|s| s.last_mut())
+        {
             last.until = last.until.or(Some(until));
         }
     }
 
     /// Who holds the session now, as far as this projection has folded the entry in hand.
     fn holding(&self, number: SessionNo) -> Option<&Interval> {
-        self.sessions.get(number.index())?.last().filter(|i| i.until.is_none())
+        self.sessions
+            .get(number.index())?
+            .last()
+            .filter(|i| i.until.is_none())
     }
 
     fn bind(&mut self, dispatch: DispatchNo, item: Symbol, binding: Interval) {
@@ -168,9 +174,17 @@ impl Authority {
     fn restamp(&mut self, session: SessionNo, generation: Generation, at: Point) {
         let holder = self.holding(session).and_then(|i| i.holder);
         for dispatch in self.bindings_of(session) {
-            let Some(item) = self.bound.get(&dispatch).copied() else { continue };
+            let Some(item) = self.bound.get(&dispatch).copied() else {
+                continue;
+            };
             if let Some(old) = self.unbind(dispatch, at) {
-                let new = Interval { generation, holder, since: at, until: None, ..old };
+                let new = Interval {
+                    generation,
+                    holder,
+                    since: at,
+                    until: None,
+                    ..old
+                };
                 self.bind(dispatch, item, new);
             }
         }
@@ -191,7 +205,10 @@ fn find(intervals: &[Interval], when: When) -> Option<&Interval> {
 impl Projection for Authority {
     fn apply(&mut self, entry: &Entry, state: &State) {
         for event in &entry.events {
-            let point = Point { at: entry.at, event: event.word() };
+            let point = Point {
+                at: entry.at,
+                event: event.word(),
+            };
             self.event(event, point, &entry.texts, state);
         }
     }
@@ -233,8 +250,10 @@ impl Authority {
                 for number in (0..self.sessions.len()).map(|n| SessionNo(n as u64)) {
                     self.close(number, point);
                     if let Some(session) = state.session(number) {
-                        let generation =
-                            Generation { incarnation: e.incarnation, ..session.generation };
+                        let generation = Generation {
+                            incarnation: e.incarnation,
+                            ..session.generation
+                        };
                         self.restamp(number, generation, point);
                     }
                 }

@@ -5,16 +5,19 @@
 //! where to where.
 #![forbid(unsafe_code)]
 
+pub mod authority;
 pub mod call;
 pub mod checkouts;
 pub mod entry;
 pub mod error;
 pub mod host;
 pub mod projection;
+pub mod projector;
 pub mod reader;
 pub mod session;
 mod source;
 pub mod store;
+pub mod views;
 
 pub use tenure_core as core;
 pub use tenure_log as log;

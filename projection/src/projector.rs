@@ -11,6 +11,7 @@ use tenure_log::journal::{Deadline, Frames, Journal};
 use crate::entry;
 use crate::error::Error;
 use crate::projection::Projection;
+use crate::reader::Reader;
 
 /// An entry that no projection was shown, because it grants nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +45,10 @@ impl Projector {
     /// nothing of it.
     #[must_use]
     pub fn from_state(state: State) -> Self {
-        Self { state, findings: Vec::new() }
+        Self {
+            state,
+            findings: Vec::new(),
+        }
     }
 
     /// The state at the position reached.
@@ -80,6 +84,31 @@ impl Projector {
         apply(&mut self.state, entry);
     }
 
+    /// Moves along a store to `to`, or to the newest position that can be shown.
+    ///
+    /// # Errors
+    /// [`Error::BeyondHead`] when the log does not reach `to`; otherwise as [`Projector::walk`].
+    pub fn read(
+        &mut self,
+        reader: &Reader,
+        to: Option<Position>,
+        projections: &mut [&mut dyn Projection],
+    ) -> Result<(), Error> {
+        let head = Position(reader.head()?.position.0);
+        let asked = to.unwrap_or(head);
+        if head < asked {
+            return Err(Error::BeyondHead { head, asked });
+        }
+        if self.position() >= asked {
+            return Ok(());
+        }
+        let next = Position(self.position().0 + 1);
+        reader.frames(next, asked, Depth::Whole, |frame| {
+            self.feed(&entry::decode(frame)?, projections);
+            Ok(true)
+        })
+    }
+
     /// Moves along frames that begin behind [`Projector::position`], up to `to` (inclusive) or their end.
     ///
     /// # Errors
@@ -112,9 +141,10 @@ impl Projector {
         let mut frames = journal.read_from(after, Depth::Whole)?;
         self.walk(&mut *frames, to, projections)?;
         match to {
-            Some(asked) if self.position() < asked => {
-                Err(Error::BeyondHead { head: self.position(), asked })
-            }
+            Some(asked) if self.position() < asked => Err(Error::BeyondHead {
+                head: self.position(),
+                asked,
+            }),
             _ => Ok(()),
         }
     }

@@ -8,11 +8,12 @@ use tenure_core::event::Entry;
 use tenure_core::id::{Position, SessionNo};
 use tenure_core::state::{Located, State};
 use tenure_core::text::Symbol;
-use tenure_log::frame::Frame;
+use tenure_log::frame::{Depth, Frame};
 
 use crate::entry;
 use crate::error::Error;
 use crate::host::Host;
+use crate::reader::Reader;
 
 mod event;
 mod holder;
@@ -41,6 +42,17 @@ pub trait Shelf {
     fn frame(&self, at: Position) -> Result<Option<Frame>, Error>;
 }
 
+impl Shelf for Reader {
+    fn frame(&self, at: Position) -> Result<Option<Frame>, Error> {
+        let mut found = None;
+        self.frames(at, at, Depth::Whole, |frame| {
+            found = Some(frame.to_owned());
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+}
+
 /// A look at one state.
 #[derive(Clone, Copy)]
 pub struct Lens<'a> {
@@ -64,15 +76,22 @@ impl Lens<'_> {
 
     fn body(&self, at: Option<Located>) -> Result<Option<Vec<u8>>, Error> {
         let Some(at) = at else { return Ok(None) };
-        let Some((_, request)) = self.frame(at.position)? else { return Ok(None) };
+        let Some((_, request)) = self.frame(at.position)? else {
+            return Ok(None);
+        };
         Ok(request.bodies.get(at.body).map(<[u8]>::to_vec))
     }
 
     /// A frame, decoded both ways.
     fn frame(&self, at: Position) -> Result<Option<(Entry, Request)>, Error> {
-        let Some(frame) = self.shelf.frame(at)? else { return Ok(None) };
+        let Some(frame) = self.shelf.frame(at)? else {
+            return Ok(None);
+        };
         let frame = frame.by_ref();
-        Ok(Some((entry::decode(&frame)?, entry::decode_request(&frame)?)))
+        Ok(Some((
+            entry::decode(&frame)?,
+            entry::decode_request(&frame)?,
+        )))
     }
 }
 

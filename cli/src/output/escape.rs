@@ -46,7 +46,10 @@ mod tests {
         assert_eq!(line("a\nb\rc\td\0"), "a\\nb\\rc\\td\\x00");
         assert_eq!(line("\u{7f}\u{9b}2J"), "\\x7f\\x9b2J");
         assert_eq!(line("gpj.\u{202e}exe"), "gpj.\\u{202e}exe");
-        assert_eq!(line("\u{2066}x\u{2069}\u{2028}"), "\\u{2066}x\\u{2069}\\u{2028}");
+        assert_eq!(
+            line("\u{2066}x\u{2069}\u{2028}"),
+            "\\u{2066}x\\u{2069}\\u{2028}"
+        );
     }
 
     #[test]

@@ -19,7 +19,12 @@ pub type Line = (Style, String);
 /// What may be done, each command with its effect.
 #[must_use]
 pub fn next(next: &[Next]) -> Vec<Line> {
-    let width = next.iter().map(|n| n.command.chars().count()).max().unwrap_or(0).min(60);
+    let width = next
+        .iter()
+        .map(|n| n.command.chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(60);
     next.iter()
         .map(|n| (PLAIN, format!("  {:width$}  {}", n.command, n.effect)))
         .collect()
@@ -56,8 +61,13 @@ pub fn process(holder: &HolderView) -> String {
                 Source::Default => "the parent of this command; it can prove life, never death",
                 Source::Declared => "as declared",
             };
-            let start = process.start.map_or_else(|| "unknown".to_owned(), |s| s.to_string());
-            format!("pid {} start {start} on {}: {chosen}", process.pid, holder.host)
+            let start = process
+                .start
+                .map_or_else(|| "unknown".to_owned(), |s| s.to_string());
+            format!(
+                "pid {} start {start} on {}: {chosen}",
+                process.pid, holder.host
+            )
         }
     }
 }
@@ -67,11 +77,25 @@ pub fn process(holder: &HolderView) -> String {
 pub fn lost(lost: &[LossView]) -> Vec<Line> {
     lost.iter()
         .map(|loss| {
-            let by = loss.actor.as_ref().map(|a| format!(" by {a}")).unwrap_or_default();
-            let why = loss.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
+            let by = loss
+                .actor
+                .as_ref()
+                .map(|a| format!(" by {a}"))
+                .unwrap_or_default();
+            let why = loss
+                .reason
+                .as_ref()
+                .map(|r| format!(": {r}"))
+                .unwrap_or_default();
             let (event, generation, at) = (loss.event.as_str(), loss.generation, loss.at);
             let when = rfc3339(at.time);
-            (PLAIN, format!("  {event} at {} ({when}), generation {generation}{by}{why}", at.position))
+            (
+                PLAIN,
+                format!(
+                    "  {event} at {} ({when}), generation {generation}{by}{why}",
+                    at.position
+                ),
+            )
         })
         .collect()
 }
@@ -79,17 +103,32 @@ pub fn lost(lost: &[LossView]) -> Vec<Line> {
 /// A refusal: what, who, since when, what now.
 #[must_use]
 pub fn refusal(refusal: &RefusalView) -> Vec<Line> {
-    let mut lines = vec![(BAD, format!("{}: {}", refusal.code.as_str(), refusal.message))];
+    let mut lines = vec![(
+        BAD,
+        format!("{}: {}", refusal.code.as_str(), refusal.message),
+    )];
     if let Some(view) = &refusal.holder {
-        let since = refusal.since.map(|s| format!(", since {} ({})", rfc3339(s.time), age(s.time, now())));
-        lines.push((PLAIN, format!("held by {}{}", holder(view), since.unwrap_or_default())));
+        let since = refusal
+            .since
+            .map(|s| format!(", since {} ({})", rfc3339(s.time), age(s.time, now())));
+        lines.push((
+            PLAIN,
+            format!("held by {}{}", holder(view), since.unwrap_or_default()),
+        ));
     }
     lines.extend(lost(&refusal.lost));
     if let Some(at) = refusal.recorded_at {
-        lines.push((PLAIN, format!("that command stands recorded at position {at}")));
+        lines.push((
+            PLAIN,
+            format!("that command stands recorded at position {at}"),
+        ));
     }
     if let Some(stored) = &refusal.stored {
-        let kept = if stored.body_kept { "what it carried is kept" } else { "what it carried is not kept" };
+        let kept = if stored.body_kept {
+            "what it carried is kept"
+        } else {
+            "what it carried is not kept"
+        };
         lines.push((DIM, format!("recorded as {}; {kept}", stored.id)));
     }
     if !refusal.next.is_empty() {
@@ -112,10 +151,30 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
     }
     for former in &session.former {
         let label = holder(&former.holder);
-        row("former", format!("generation {}: {label}; may still be writing files", former.generation));
+        row(
+            "former",
+            format!(
+                "generation {}: {label}; may still be writing files",
+                former.generation
+            ),
+        );
     }
-    row("since", format!("{} ({})", rfc3339(session.since.time), age(session.since.time, now)));
-    row("last seen", format!("{} ({})", rfc3339(session.last_seen.time), age(session.last_seen.time, now)));
+    row(
+        "since",
+        format!(
+            "{} ({})",
+            rfc3339(session.since.time),
+            age(session.since.time, now)
+        ),
+    );
+    row(
+        "last seen",
+        format!(
+            "{} ({})",
+            rfc3339(session.last_seen.time),
+            age(session.last_seen.time, now)
+        ),
+    );
     if let Some(status) = &session.status {
         row("status", status.clone());
     }
@@ -129,7 +188,13 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
     if !open.is_empty() {
         row("work", open.join(" "));
     }
-    row("mail", format!("{} pending, {} delivered and not read", session.pending, session.delivered));
+    row(
+        "mail",
+        format!(
+            "{} pending, {} delivered and not read",
+            session.pending, session.delivered
+        ),
+    );
     lines
 }
 
@@ -174,14 +239,29 @@ pub fn dispatch(dispatch: &DispatchView) -> Vec<Line> {
     if let Some(title) = &dispatch.title {
         row("title", title.clone());
     }
-    row("session", format!("{}@{}", dispatch.session, dispatch.generation));
-    row("from", dispatch.from.clone().unwrap_or_else(|| "an operator".to_owned()));
+    row(
+        "session",
+        format!("{}@{}", dispatch.session, dispatch.generation),
+    );
+    row(
+        "from",
+        dispatch
+            .from
+            .clone()
+            .unwrap_or_else(|| "an operator".to_owned()),
+    );
     for path in &dispatch.writes {
         row("writes", path.clone());
     }
     let (opened, since) = (dispatch.opened, dispatch.since);
-    row("given", format!("{} at {}", rfc3339(opened.time), opened.position));
-    row("since", format!("{} at {}", rfc3339(since.time), since.position));
+    row(
+        "given",
+        format!("{} at {}", rfc3339(opened.time), opened.position),
+    );
+    row(
+        "since",
+        format!("{} at {}", rfc3339(since.time), since.position),
+    );
     if let Some(reason) = &dispatch.reason {
         row("reason", reason.clone());
     }
@@ -193,15 +273,30 @@ pub fn dispatch(dispatch: &DispatchView) -> Vec<Line> {
 pub fn shared(list: &[SharedView], instruction: Option<&str>) -> Vec<Line> {
     let mut lines = Vec::new();
     for entry in list {
-        let who = entry.holder.as_ref().map_or_else(|| "nobody".to_owned(), HolderView::label);
-        let former = entry.former.map(|g| format!(", formerly at generation {g}")).unwrap_or_default();
-        lines.push((WARN, format!("{} ({who}{former}) works here too: {}", entry.session, entry.status)));
+        let who = entry
+            .holder
+            .as_ref()
+            .map_or_else(|| "nobody".to_owned(), HolderView::label);
+        let former = entry
+            .former
+            .map(|g| format!(", formerly at generation {g}"))
+            .unwrap_or_default();
+        lines.push((
+            WARN,
+            format!(
+                "{} ({who}{former}) works here too: {}",
+                entry.session, entry.status
+            ),
+        ));
         for (item, title) in entry.items.iter().zip(&entry.titles) {
             let title = title.as_ref().map(|t| format!(": {t}")).unwrap_or_default();
             lines.push((PLAIN, format!("  on {item}{title}")));
         }
         let (level, source) = (entry.level.as_str(), entry.source.as_str());
-        lines.push((PLAIN, format!("  at {} ({source}; same {level})", entry.writes.join(", "))));
+        lines.push((
+            PLAIN,
+            format!("  at {} ({source}; same {level})", entry.writes.join(", ")),
+        ));
     }
     lines.extend(instruction.map(|text| (WARN, text.to_owned())));
     lines
@@ -211,31 +306,54 @@ pub fn shared(list: &[SharedView], instruction: Option<&str>) -> Vec<Line> {
 #[must_use]
 pub fn envelope(envelope: &EnvelopeView) -> Line {
     let (id, kind, state) = (envelope.id, envelope.kind.as_str(), envelope.state.as_str());
-    let reason = envelope.reason.map(|r| format!(" ({})", r.as_str())).unwrap_or_default();
-    let from = envelope.from.as_ref().map(|f| format!(" from {f}")).unwrap_or_default();
+    let reason = envelope
+        .reason
+        .map(|r| format!(" ({})", r.as_str()))
+        .unwrap_or_default();
+    let from = envelope
+        .from
+        .as_ref()
+        .map(|f| format!(" from {f}"))
+        .unwrap_or_default();
     let to = format!("{}@{}", envelope.session, envelope.generation);
     let about = match (&envelope.dispatch, envelope.re) {
         (Some(dispatch), _) => format!(" about {} ({})", dispatch.item, dispatch.id),
         (None, Some(re)) => format!(" re {re}"),
         (None, None) => String::new(),
     };
-    (HEAD, format!("{id}  {kind}  {state}{reason}  for {to}{from}{about}"))
+    (
+        HEAD,
+        format!("{id}  {kind}  {state}{reason}  for {to}{from}{about}"),
+    )
 }
 
 /// Who holds a subject, on one line.
 #[must_use]
 pub fn who(who: &WhoView) -> String {
     let since = who.since.map(|p| {
-        format!(" since {} ({} at {})", rfc3339(p.at.time), p.event, p.at.position)
+        format!(
+            " since {} ({} at {})",
+            rfc3339(p.at.time),
+            p.event,
+            p.at.position
+        )
     });
     let until = who.until.map(|p| {
-        format!(" until {} ({} at {})", rfc3339(p.at.time), p.event, p.at.position)
+        format!(
+            " until {} ({} at {})",
+            rfc3339(p.at.time),
+            p.event,
+            p.at.position
+        )
     });
     let token = match (&who.session, who.generation) {
         (Some(session), Some(generation)) => format!("{session}@{generation}"),
         _ => "nobody".to_owned(),
     };
-    let view = who.holder.as_ref().map_or_else(|| "nobody".to_owned(), holder);
+    let view = who
+        .holder
+        .as_ref()
+        .map_or_else(|| "nobody".to_owned(), holder);
     if who.session.is_none() {
         return format!("{}: nobody at {}", who.subject, who.at.position);
     }
@@ -271,9 +389,11 @@ pub fn event(event: &EventView) -> String {
             Field::List(list) if list.is_empty() => continue,
             Field::List(list) => list.join(" "),
             Field::Pairs(pairs) if pairs.is_empty() => continue,
-            Field::Pairs(pairs) => {
-                pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
-            }
+            Field::Pairs(pairs) => pairs
+                .iter()
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect::<Vec<_>>()
+                .join(" "),
         };
         text.push_str(&format!("  {name}: {value}"));
     }
@@ -285,11 +405,20 @@ pub fn event(event: &EventView) -> String {
 pub fn table(rows: &[Vec<String>]) -> Vec<String> {
     let escaped: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| row.iter().map(|cell| super::escape::line(cell).into_owned()).collect())
+        .map(|row| {
+            row.iter()
+                .map(|cell| super::escape::line(cell).into_owned())
+                .collect()
+        })
         .collect();
     let columns = escaped.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        escaped.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
+        escaped
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|c| c.chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     escaped

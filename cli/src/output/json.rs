@@ -41,7 +41,8 @@ impl Object {
     /// The same object with where and by what proof a mutation stands in the log.
     #[must_use]
     pub fn standing(self, receipt: &Receipt) -> Self {
-        self.with("position", receipt.position.0).with("receipt", receipt.to_string())
+        self.with("position", receipt.position.0)
+            .with("receipt", receipt.to_string())
     }
 
     /// A text that may be any bytes: `key`, or `key_base64` where it is not UTF-8; null when there is none.
@@ -105,12 +106,18 @@ pub fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte));
+        let word = chunk
+            .iter()
+            .fold(0_u32, |word, byte| word << 8 | u32::from(*byte));
         let word = word << (8 * (3 - chunk.len()));
         for place in 0..4 {
             let digit = (word >> (18 - 6 * place)) & 63;
             let filled = place <= chunk.len();
-            text.push(if filled { ALPHABET[digit as usize] as char } else { '=' });
+            text.push(if filled {
+                ALPHABET[digit as usize] as char
+            } else {
+                '='
+            });
         }
     }
     text
@@ -133,7 +140,9 @@ fn evidence(proofs: &[Proof]) -> Value {
 }
 
 fn next(next: &[Next]) -> Value {
-    next.iter().map(|n| json!({ "command": n.command, "effect": n.effect })).collect()
+    next.iter()
+        .map(|n| json!({ "command": n.command, "effect": n.effect }))
+        .collect()
 }
 
 fn point(point: &PointView) -> Value {
@@ -183,7 +192,12 @@ fn former(former: &[FormerView]) -> Value {
 }
 
 fn labels(labels: &[(String, String)]) -> Value {
-    Value::Object(labels.iter().map(|(k, v)| (k.clone(), v.as_str().into())).collect())
+    Value::Object(
+        labels
+            .iter()
+            .map(|(k, v)| (k.clone(), v.as_str().into()))
+            .collect(),
+    )
 }
 
 /// Kind `grant`.
@@ -286,7 +300,12 @@ pub fn accepted(
     Object::new("accepted")
         .with("dispatch", dispatch.id.to_string())
         .with("binding", binding)
-        .with("shared_checkout", list.iter().map(|s| shared(s).into_value()).collect::<Value>())
+        .with(
+            "shared_checkout",
+            list.iter()
+                .map(|s| shared(s).into_value())
+                .collect::<Value>(),
+        )
         .with("instruction", instruction)
         .standing(receipt)
 }
@@ -298,7 +317,10 @@ pub fn envelope(envelope: &EnvelopeView) -> Object {
     Object::new("envelope")
         .with("id", envelope.id.to_string())
         .with("kind", envelope.kind.as_str())
-        .with("notice", Some(envelope.notice.as_str()).filter(|n| !n.is_empty()))
+        .with(
+            "notice",
+            Some(envelope.notice.as_str()).filter(|n| !n.is_empty()),
+        )
         .with("session", envelope.session.as_str())
         .generation(Some(envelope.generation))
         .with("from", envelope.from.as_deref())
@@ -404,7 +426,10 @@ pub fn refusal(refusal: &RefusalView) -> Object {
         .with("first_at", time(stored.first))
         .with("last_at", time(stored.last))
         .with("body_kept", stored.body_kept);
-    let bodies = stored.bodies.iter().map(|b| Object(Map::new()).bytes("body", Some(b)));
+    let bodies = stored
+        .bodies
+        .iter()
+        .map(|b| Object(Map::new()).bytes("body", Some(b)));
     object
         .bytes("body", stored.bodies.first().map(Vec::as_slice))
         .with("bodies", bodies.map(Object::into_value).collect::<Value>())
@@ -431,7 +456,13 @@ mod tests {
 
     #[test]
     fn base64_is_that_of_the_rfc() {
-        let pairs = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
+        let pairs = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+        ];
         for (plain, coded) in pairs {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
@@ -440,8 +471,13 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_text_is_base64() {
-        let object = Object::new("x").bytes("body", Some(b"\xff")).bytes("report", None);
-        assert_eq!(written(&object), r#"{"schema":"tenure.x.v1","body_base64":"/w==","report":null}"#);
+        let object = Object::new("x")
+            .bytes("body", Some(b"\xff"))
+            .bytes("report", None);
+        assert_eq!(
+            written(&object),
+            r#"{"schema":"tenure.x.v1","body_base64":"/w==","report":null}"#
+        );
     }
 
     #[test]

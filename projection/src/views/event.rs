@@ -8,8 +8,10 @@ use tenure_core::path::Scope;
 use tenure_core::refusal::Code;
 use tenure_core::state::State;
 use tenure_core::text::{BodyId, TextId};
+use tenure_log::frame::FrameRef;
 
 use super::shown;
+use crate::entry;
 
 /// An event of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,16 +65,36 @@ impl Field {
 #[derive(Clone, Copy)]
 struct Spelling<'a> {
     entry: &'a Entry,
-    request: &'a Request,
+    /// `None` where the input is of a newer program.
+    request: Option<&'a Request>,
     state: &'a State,
 }
 
-/// Every event of an entry. `state` is any state that knows the sessions, dispatches and envelopes named; names
-/// never change, so one from after the entry does. A deciding kind that this program does not know stands last, as
-/// `unknown-N` (LOG-7).
+/// Every event of a frame, whatever stands in it. `state` is any state that knows the sessions, dispatches and
+/// envelopes named; names never change, so one from after the frame does. A deciding kind that this program does
+/// not know stands last, as `unknown-N` (LOG-7); content that does not decode is one event, `undecodable`.
 #[must_use]
-pub fn events(entry: &Entry, request: &Request, state: &State) -> Vec<EventView> {
-    let spelling = Spelling { entry, request, state };
+pub fn events(frame: &FrameRef<'_>, state: &State) -> Vec<EventView> {
+    let entry = match entry::decode(frame) {
+        Ok(entry) => entry,
+        Err(error) => {
+            return vec![EventView {
+                at: entry::moment(&frame.header),
+                index: 0,
+                kind: "undecodable".to_owned(),
+                actor: String::new(),
+                session: None,
+                generation: None,
+                payload: vec![("fault", Field::text(error))],
+            }];
+        }
+    };
+    let request = entry::decode_request(frame).ok();
+    let spelling = Spelling {
+        entry: &entry,
+        request: request.as_ref(),
+        state,
+    };
     let mut views: Vec<EventView> = Vec::with_capacity(entry.events.len());
     for event in &entry.events {
         let (session, generation, payload) = spelling.event(event);
@@ -81,7 +103,7 @@ pub fn events(entry: &Entry, request: &Request, state: &State) -> Vec<EventView>
             at: entry.at,
             index: views.len(),
             kind: event.word().to_owned(),
-            actor: spelling.text(request.input.origin.actor),
+            actor: spelling.actor(),
             session: session.map(|s| spelling.name(s)),
             generation: generation.or(named.filter(|_| session == entry.fence.session)),
             payload,
@@ -92,7 +114,7 @@ pub fn events(entry: &Entry, request: &Request, state: &State) -> Vec<EventView>
             at: entry.at,
             index: views.len(),
             kind: format!("unknown-{kind}"),
-            actor: spelling.text(request.input.origin.actor),
+            actor: spelling.actor(),
             session: entry.fence.session.map(|s| spelling.name(s)),
             generation: entry.fence.named,
             payload: Vec::new(),
@@ -109,12 +131,18 @@ impl Spelling<'_> {
         shown(self.entry.texts.get(id))
     }
 
+    fn actor(self) -> String {
+        self.request
+            .map(|r| self.text(r.input.origin.actor))
+            .unwrap_or_default()
+    }
+
     fn maybe_text(self, id: Option<TextId>) -> Field {
         Field::maybe(id.map(|t| self.text(t)))
     }
 
     fn body(self, id: Option<BodyId>) -> Field {
-        let body = id.and_then(|b| self.request.bodies.get(b));
+        let body = id.and_then(|b| self.request?.bodies.get(b));
         body.map_or(Field::None, |b| Field::Body(b.to_vec()))
     }
 
@@ -131,11 +159,17 @@ impl Spelling<'_> {
     }
 
     fn owner(self, dispatch: DispatchNo) -> Option<SessionNo> {
-        self.state.dispatch(dispatch).map(|row| row.session).or(self.entry.fence.session)
+        self.state
+            .dispatch(dispatch)
+            .map(|row| row.session)
+            .or(self.entry.fence.session)
     }
 
     fn addressee(self, envelope: EnvelopeNo) -> Option<SessionNo> {
-        self.state.envelope(envelope).map(|row| row.session).or(self.entry.fence.session)
+        self.state
+            .envelope(envelope)
+            .map(|row| row.session)
+            .or(self.entry.fence.session)
     }
 
     fn paths(self, scopes: &[Scope<TextId>]) -> Field {
@@ -147,11 +181,19 @@ impl Spelling<'_> {
         vec![
             ("holder_actor", Field::text(self.text(bearer.actor))),
             ("host", Field::text(self.text(bearer.host_name))),
-            ("pid", process.map_or(Field::None, |p| Field::Number(u64::from(p.pid)))),
+            (
+                "pid",
+                process.map_or(Field::None, |p| Field::Number(u64::from(p.pid))),
+            ),
             ("engine", self.maybe_text(bearer.engine)),
             (
                 "labels",
-                Field::Pairs(labels.iter().map(|(k, v)| (self.text(*k), self.text(*v))).collect()),
+                Field::Pairs(
+                    labels
+                        .iter()
+                        .map(|(k, v)| (self.text(*k), self.text(*v)))
+                        .collect(),
+                ),
             ),
         ]
     }
@@ -188,7 +230,10 @@ impl Spelling<'_> {
             Event::Noted(e) => (
                 Some(e.session),
                 None,
-                vec![("on", Field::maybe(e.on)), ("body", self.body(Some(e.body)))],
+                vec![
+                    ("on", Field::maybe(e.on)),
+                    ("body", self.body(Some(e.body))),
+                ],
             ),
             Event::Observed(e) => (
                 Some(e.session),
@@ -300,7 +345,7 @@ impl Spelling<'_> {
         match event {
             Event::Refused(e) => {
                 let code = Code::from_number(e.code);
-                let carried = self.request.bodies.iter().next();
+                let carried = self.request.and_then(|r| r.bodies.iter().next());
                 (
                     e.session,
                     e.presented,
@@ -308,12 +353,20 @@ impl Spelling<'_> {
                         ("refusal", Field::text(e.refusal)),
                         (
                             "code",
-                            code.map_or(Field::Number(u64::from(e.code)), |c| Field::text(c.as_str())),
+                            code.map_or(Field::Number(u64::from(e.code)), |c| {
+                                Field::text(c.as_str())
+                            }),
                         ),
-                        ("command", Field::text(self.request.input.command.word())),
+                        (
+                            "command",
+                            Field::maybe(self.request.map(|r| r.input.command.word())),
+                        ),
                         ("subject", Field::text(self.text(e.subject))),
                         ("current", Field::maybe(e.current)),
-                        ("body", carried.map_or(Field::None, |b| Field::Body(b.to_vec()))),
+                        (
+                            "body",
+                            carried.map_or(Field::None, |b| Field::Body(b.to_vec())),
+                        ),
                     ],
                 )
             }
@@ -334,7 +387,11 @@ impl Spelling<'_> {
                     ("reason", Field::text(self.text(e.reason))),
                 ],
             ),
-            Event::HomeAccepted(e) => (None, None, vec![("reason", Field::text(self.text(e.reason)))]),
+            Event::HomeAccepted(e) => (
+                None,
+                None,
+                vec![("reason", Field::text(self.text(e.reason)))],
+            ),
             Event::FindingAccepted(e) => (
                 None,
                 None,

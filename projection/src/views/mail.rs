@@ -45,7 +45,9 @@ impl Lens<'_> {
     /// # Errors
     /// When its frames cannot be read.
     pub fn envelope(&self, id: EnvelopeNo) -> Result<Option<EnvelopeView>, Error> {
-        let Some(row) = self.state.envelope(id).copied() else { return Ok(None) };
+        let Some(row) = self.state.envelope(id).copied() else {
+            return Ok(None);
+        };
         let dispatch = match row.dispatch {
             Some(dispatch) => self.dispatch(dispatch)?,
             None => None,
@@ -80,18 +82,29 @@ impl Lens<'_> {
     #[must_use]
     pub fn envelopes_of(&self, session: SessionNo, open: bool) -> Vec<EnvelopeNo> {
         if open {
-            return self.state.session(session).map(|s| s.inbox.clone()).unwrap_or_default();
+            return self
+                .state
+                .session(session)
+                .map(|s| s.inbox.clone())
+                .unwrap_or_default();
         }
         (1..self.state.envelopes.len() as u64)
             .map(EnvelopeNo)
-            .filter(|e| self.state.envelope(*e).is_some_and(|row| row.session == session))
+            .filter(|e| {
+                self.state
+                    .envelope(*e)
+                    .is_some_and(|row| row.session == session)
+            })
             .collect()
     }
 
     /// Who joined, where, and what to mind.
     fn newcomer(&self, row: &EnvelopeRow, dispatch: Option<&DispatchView>) -> String {
         let name = row.from.map(|s| self.name(s)).unwrap_or_default();
-        let holder = row.from.and_then(|s| self.state.session(s)).and_then(|s| s.holder);
+        let holder = row
+            .from
+            .and_then(|s| self.state.session(s))
+            .and_then(|s| s.holder);
         let who = match holder.map(|h| self.holder(&h).label()) {
             Some(label) => format!("{name} ({label})"),
             None => name,
@@ -107,7 +120,10 @@ impl Lens<'_> {
         let ended = if dispatch.state.is_live() {
             String::new()
         } else {
-            format!(" That dispatch has ended since: {}.", dispatch.state.as_str())
+            format!(
+                " That dispatch has ended since: {}.",
+                dispatch.state.as_str()
+            )
         };
         let instruction = match self.level(row) {
             Level::Tree => INSTRUCTION_TREE,
@@ -122,7 +138,9 @@ impl Lens<'_> {
     /// How near the newcomer is now; the nearest when its dispatch has ended.
     fn level(&self, row: &EnvelopeRow) -> Level {
         let live = row.dispatch.and_then(|d| self.state.live.get(&d));
-        let meetings = live.map(|d| shared(self.state, None, &d.writes)).unwrap_or_default();
+        let meetings = live
+            .map(|d| shared(self.state, None, &d.writes))
+            .unwrap_or_default();
         meetings
             .iter()
             .filter(|m| m.session == row.session && m.former.is_none())
@@ -133,9 +151,15 @@ impl Lens<'_> {
 
     /// The reply that was not read, in words and as it was sent.
     fn review(&self, row: &EnvelopeRow) -> Result<Option<Vec<u8>>, Error> {
-        let Some(Ref::Envelope(number)) = row.re else { return Ok(None) };
-        let Some(reply) = self.state.envelope(number) else { return Ok(None) };
-        let from = reply.from.map_or_else(|| "an operator".into(), |s| self.name(s));
+        let Some(Ref::Envelope(number)) = row.re else {
+            return Ok(None);
+        };
+        let Some(reply) = self.state.envelope(number) else {
+            return Ok(None);
+        };
+        let from = reply
+            .from
+            .map_or_else(|| "an operator".into(), |s| self.name(s));
         let about = reply.re.map(|r| format!(" about {r}")).unwrap_or_default();
         let mut text = format!(
             "A reply from {from}{about} ({number}) was not read before this session was registered again:\n"
@@ -148,7 +172,10 @@ impl Lens<'_> {
 
 fn assignment_failed(dispatch: Option<&DispatchView>) -> String {
     let (what, reason) = match dispatch {
-        Some(d) => (format!("{} ({})", d.item, d.id), d.reason.as_deref().unwrap_or("no reason given")),
+        Some(d) => (
+            format!("{} ({})", d.item, d.id),
+            d.reason.as_deref().unwrap_or("no reason given"),
+        ),
         None => ("an item".to_owned(), "no reason given"),
     };
     format!(

@@ -102,7 +102,8 @@ impl Lens<'_> {
     fn keeps(&self, id: RefusalNo, body: &[u8]) -> bool {
         let digest = blake3::hash(body);
         let kept = self.state.refusal(id).map_or(&[][..], |r| &r.bodies);
-        kept.iter().any(|(known, _)| digest.as_bytes().starts_with(known))
+        kept.iter()
+            .any(|(known, _)| digest.as_bytes().starts_with(known))
     }
 
     fn stored(&self, id: RefusalNo, body_kept: bool, bodies: Vec<Vec<u8>>) -> Option<Stored> {
@@ -123,10 +124,14 @@ impl Lens<'_> {
     /// # Errors
     /// When the frames that keep its bodies cannot be read.
     pub fn refusal(&self, id: RefusalNo) -> Result<Option<RefusalView>, Error> {
-        let Some(record) = self.state.refusal(id) else { return Ok(None) };
+        let Some(record) = self.state.refusal(id) else {
+            return Ok(None);
+        };
         let mut bodies = Vec::new();
         for (_, position) in &record.bodies {
-            let Some((_, request)) = self.frame(*position)? else { continue };
+            let Some((_, request)) = self.frame(*position)? else {
+                continue;
+            };
             bodies.extend(request.bodies.iter().next().map(<[u8]>::to_vec));
         }
         let kept = bodies.len() == record.bodies.len();
@@ -143,7 +148,12 @@ impl Lens<'_> {
         let (presented, current) = (named(record.presented), named(record.current));
         Ok(Some(RefusalView {
             code: code.unwrap_or(Code::StaleGeneration),
-            message: message(command_word(record.command), &subject, presented.as_deref(), code),
+            message: message(
+                command_word(record.command),
+                &subject,
+                presented.as_deref(),
+                code,
+            ),
             subject,
             presented,
             current,

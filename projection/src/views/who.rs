@@ -38,7 +38,10 @@ pub struct PointView {
 
 impl From<Point> for PointView {
     fn from(point: Point) -> Self {
-        Self { at: point.at, event: point.event }
+        Self {
+            at: point.at,
+            event: point.event,
+        }
     }
 }
 
@@ -63,8 +66,12 @@ impl Lens<'_> {
     #[must_use]
     pub fn who_session(&self, subject: &str, number: SessionNo) -> WhoView {
         let nobody = WhoView::nobody(subject, self.state.at);
-        let Some(session) = self.state.session(number) else { return nobody };
-        let Some(holder) = session.holder.filter(|_| !session.retired) else { return nobody };
+        let Some(session) = self.state.session(number) else {
+            return nobody;
+        };
+        let Some(holder) = session.holder.filter(|_| !session.retired) else {
+            return nobody;
+        };
         let event = match session.grants.last().map(|g| g.how) {
             Some(Granted::Adopted | Granted::Forced) => "adopted",
             _ => "registered",
@@ -73,7 +80,10 @@ impl Lens<'_> {
             session: Some(self.name(number)),
             generation: Some(session.generation),
             holder: Some(self.holder(&holder)),
-            since: Some(PointView { at: session.since(), event }),
+            since: Some(PointView {
+                at: session.since(),
+                event,
+            }),
             ..nobody
         }
     }
@@ -82,19 +92,34 @@ impl Lens<'_> {
     #[must_use]
     pub fn who_item(&self, subject: &str, item: &[u8]) -> WhoView {
         let nobody = WhoView::nobody(subject, self.state.at);
-        let live = self.state.live_dispatch_of(item).and_then(|d| self.state.dispatch(d));
+        let live = self
+            .state
+            .live_dispatch_of(item)
+            .and_then(|d| self.state.dispatch(d));
         let Some(row) = live.filter(|row| row.state == DispatchState::Accepted) else {
             return nobody;
         };
-        let Some(session) = self.state.session(row.session) else { return nobody };
+        let Some(session) = self.state.session(row.session) else {
+            return nobody;
+        };
         // A binding that was carried begins anew, under the generation it was carried to.
-        let last = session.grants.last().filter(|note| note.at.position > row.since.position);
+        let last = session
+            .grants
+            .last()
+            .filter(|note| note.at.position > row.since.position);
         let since = match last {
-            Some(note) if note.how == Granted::Raised => {
-                PointView { at: note.at, event: "incarnation-raised" }
-            }
-            Some(note) => PointView { at: note.at, event: "carried" },
-            None => PointView { at: row.since, event: "accepted" },
+            Some(note) if note.how == Granted::Raised => PointView {
+                at: note.at,
+                event: "incarnation-raised",
+            },
+            Some(note) => PointView {
+                at: note.at,
+                event: "carried",
+            },
+            None => PointView {
+                at: row.since,
+                event: "accepted",
+            },
         };
         WhoView {
             session: Some(self.name(row.session)),

@@ -1,9 +1,9 @@
 //! Dispatches, and who else works where they write.
 
-use tenure_core::disclosure::{Presence, Shared};
+use tenure_core::disclosure::{Presence, Shared, instruction, shared};
 use tenure_core::event::{Dispatched, Event};
 use tenure_core::generation::Generation;
-use tenure_core::id::{DispatchNo, Moment, Position};
+use tenure_core::id::{DispatchNo, Moment, Position, SessionNo};
 use tenure_core::path::Level;
 use tenure_core::state::{DispatchRow, DispatchState};
 
@@ -70,7 +70,9 @@ impl Lens<'_> {
     /// # Errors
     /// When its frames cannot be read.
     pub fn dispatch(&self, id: DispatchNo) -> Result<Option<DispatchView>, Error> {
-        let Some(row) = self.state.dispatch(id).copied() else { return Ok(None) };
+        let Some(row) = self.state.dispatch(id).copied() else {
+            return Ok(None);
+        };
         let mut view = self.opened(id, &row)?;
         if !row.state.is_live() {
             (view.reason, view.report) = self.ended(id, &row)?;
@@ -103,12 +105,22 @@ impl Lens<'_> {
             view.body = self.body(live.body)?;
             return Ok(view);
         }
-        let Some((entry, request)) = self.frame(row.opened.position)? else { return Ok(view) };
+        let Some((entry, request)) = self.frame(row.opened.position)? else {
+            return Ok(view);
+        };
         let given = entry.events.iter().find_map(|event| match event {
             Event::Dispatched(e) if e.dispatch == id => Some(e),
             _ => None,
         });
-        if let Some(Dispatched { item, title, from, writes, body, .. }) = given {
+        if let Some(Dispatched {
+            item,
+            title,
+            from,
+            writes,
+            body,
+            ..
+        }) = given
+        {
             let text = |t: &tenure_core::text::TextId| shown(entry.texts.get(*t));
             view.item = text(item);
             view.title = title.as_ref().map(text);
@@ -156,7 +168,10 @@ impl Lens<'_> {
     #[must_use]
     pub fn shared(&self, shared: &Shared) -> SharedView {
         let session = self.state.session(shared.session);
-        let live = shared.dispatches.iter().filter_map(|d| self.state.live.get(d));
+        let live = shared
+            .dispatches
+            .iter()
+            .filter_map(|d| self.state.live.get(d));
         let (items, titles) = live
             .map(|d| (self.text(d.item), d.title.map(|t| self.text(t))))
             .unzip();
@@ -182,6 +197,21 @@ impl Lens<'_> {
             level: shared.level,
             source: shared.source,
         }
+    }
+
+    /// Who else is at work where a session is, with what to mind (DSC-10).
+    #[must_use]
+    pub fn shared_with(&self, session: SessionNo) -> (Vec<SharedView>, Option<&'static str>) {
+        let scopes: Vec<_> = self
+            .state
+            .presence(session)
+            .map(|(_, _, scope)| scope.clone())
+            .collect();
+        let list = shared(self.state, Some(session), &scopes);
+        (
+            list.iter().map(|s| self.shared(s)).collect(),
+            instruction(&list),
+        )
     }
 
     /// The dispatch that has the item, if one is live.

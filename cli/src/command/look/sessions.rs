@@ -23,20 +23,32 @@ impl Args {
     /// When the store cannot be read.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let all = self.all;
-        let views: Vec<_> = looking(ctx, |lens| Ok(lens.sessions().filter(|s| all || s.active).collect()))?;
+        let views: Vec<_> = looking(ctx, |lens| {
+            Ok(lens.sessions().filter(|s| all || s.active).collect())
+        })?;
         if ctx.out.is_json() {
-            views.iter().try_for_each(|view| ctx.out.object(&json::session(view)))?;
+            views
+                .iter()
+                .try_for_each(|view| ctx.out.object(&json::session(view)))?;
             return Ok(Exit::DONE);
         }
         if ctx.out.is_quiet() {
-            views.iter().try_for_each(|view| ctx.out.essential(&view.name))?;
+            views
+                .iter()
+                .try_for_each(|view| ctx.out.essential(&view.name))?;
             return Ok(Exit::DONE);
         }
         let now = clock::now();
-        let rows: Vec<_> = views.iter().map(|view| human::session_row(view, now)).collect();
-        human::table(&rows).iter().try_for_each(|row| ctx.out.say(row))?;
+        let rows: Vec<_> = views
+            .iter()
+            .map(|view| human::session_row(view, now))
+            .collect();
+        human::table(&rows)
+            .iter()
+            .try_for_each(|row| ctx.out.say(row))?;
         if views.is_empty() {
-            ctx.out.styled(DIM, "no sessions; `tenure register NAME` makes one")?;
+            ctx.out
+                .styled(DIM, "no sessions; `tenure register NAME` makes one")?;
         }
         Ok(Exit::DONE)
     }

@@ -7,7 +7,7 @@ use tenure_projection::core::refusal::Code;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::{Fault, Stop};
-use crate::input::{self, Under};
+use crate::input::Under;
 use crate::output::{DIM, human, json};
 
 use super::super::unknown;
@@ -28,26 +28,44 @@ impl Args {
     /// # Errors
     /// When the path cannot be located, there is no such session, or the store cannot be read.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
-        let store = ctx.reading()?;
-        let (list, instruction) = match self.path {
-            Some(path) => store.shared_at(None, &[path]),
+        let reader = ctx.reading()?;
+        let (views, instruction) = match self.path {
+            Some(path) => {
+                let list = reader
+                    .shared_at(None, &[path])
+                    .map_err(|error| ctx.fault(&error))?;
+                let views = ctx.look(&reader, |lens| {
+                    Ok(list.0.iter().map(|s| lens.shared(s)).collect())
+                })?;
+                (views, list.1)
+            }
             None => {
                 let Some(token) = self.under.token()? else {
-                    return Err(Fault::usage("name a token with --as, or a path with --path").into());
+                    return Err(
+                        Fault::usage("name a token with --as, or a path with --path").into(),
+                    );
                 };
                 let name = token.name.as_str();
-                let number = ctx.look(&store, |lens| Ok(lens.state.find(name.as_bytes())))?;
-                let Some(number) = number else {
-                    return Err(unknown(Code::UnknownSession, name, format!("no session is called {name}")));
+                let found = ctx.look(&reader, |lens| {
+                    Ok(lens
+                        .state
+                        .find(name.as_bytes())
+                        .map(|number| lens.shared_with(number)))
+                })?;
+                let Some(found) = found else {
+                    return Err(unknown(
+                        Code::UnknownSession,
+                        name,
+                        format!("no session is called {name}"),
+                    ));
                 };
-                store.shared_with(number)
+                found
             }
-        }
-        .map_err(|error| ctx.fault(&error))?;
-        let views: Vec<_> = ctx.look(&store, |lens| Ok(list.iter().map(|s| lens.shared(s)).collect()))?;
+        };
         if ctx.out.is_json() {
             for view in &views {
-                ctx.out.object(&json::shared(view).with("instruction", instruction))?;
+                ctx.out
+                    .object(&json::shared(view).with("instruction", instruction))?;
             }
             return Ok(Exit::DONE);
         }

@@ -2,7 +2,7 @@
 
 use tenure_projection::core::id::{DispatchNo, EnvelopeNo, RefusalNo, SessionNo};
 use tenure_projection::core::refusal::Code;
-use tenure_projection::store::Store;
+use tenure_projection::reader::Reader;
 
 use crate::clock::{self, rfc3339};
 use crate::context::Context;
@@ -44,10 +44,14 @@ impl Args {
     }
 }
 
-fn session(ctx: &mut Context, store: &Store, number: SessionNo) -> Result<Exit, Stop> {
+fn session(ctx: &mut Context, store: &Reader, number: SessionNo) -> Result<Exit, Stop> {
     let view = ctx.look(store, |lens| Ok(lens.session(number)))?;
     let Some(view) = view else {
-        return Err(Fault::new(Cause::Fault, format!("session {number} was found and is not there")).into());
+        return Err(Fault::new(
+            Cause::Fault,
+            format!("session {number} was found and is not there"),
+        )
+        .into());
     };
     if ctx.out.is_json() {
         ctx.out.object(&json::session(&view))?;
@@ -57,7 +61,7 @@ fn session(ctx: &mut Context, store: &Store, number: SessionNo) -> Result<Exit, 
     Ok(Exit::DONE)
 }
 
-fn dispatch(ctx: &mut Context, store: &Store, id: DispatchNo) -> Result<Exit, Stop> {
+fn dispatch(ctx: &mut Context, store: &Reader, id: DispatchNo) -> Result<Exit, Stop> {
     let view = ctx.look(store, |lens| lens.dispatch(id))?;
     let Some(view) = view else {
         let message = format!("no dispatch has the number {id}");
@@ -77,7 +81,7 @@ fn dispatch(ctx: &mut Context, store: &Store, id: DispatchNo) -> Result<Exit, St
     Ok(Exit::DONE)
 }
 
-fn envelope(ctx: &mut Context, store: &Store, id: EnvelopeNo) -> Result<Exit, Stop> {
+fn envelope(ctx: &mut Context, store: &Reader, id: EnvelopeNo) -> Result<Exit, Stop> {
     let view = ctx.look(store, |lens| lens.envelope(id))?;
     let Some(view) = view else {
         let message = format!("no envelope has the number {id}");
@@ -91,15 +95,21 @@ fn envelope(ctx: &mut Context, store: &Store, id: EnvelopeNo) -> Result<Exit, St
     if let Some(body) = &view.body {
         ctx.out.body(&String::from_utf8_lossy(body))?;
     }
-    ctx.out.styled(DIM, format_args!("  issued at position {}", view.position))?;
+    ctx.out
+        .styled(DIM, format_args!("  issued at position {}", view.position))?;
     Ok(Exit::DONE)
 }
 
-fn refusal(ctx: &mut Context, store: &Store, id: RefusalNo) -> Result<Exit, Stop> {
+fn refusal(ctx: &mut Context, store: &Reader, id: RefusalNo) -> Result<Exit, Stop> {
     let view = ctx.look(store, |lens| lens.refusal(id))?;
     let Some(view) = view else {
-        let fault = Fault::new(Cause::UnknownRefusal, format!("no refusal has the number {id}"));
-        return Err(fault.then("tenure refusals", "lists what was refused").into());
+        let fault = Fault::new(
+            Cause::UnknownRefusal,
+            format!("no refusal has the number {id}"),
+        );
+        return Err(fault
+            .then("tenure refusals", "lists what was refused")
+            .into());
     };
     if ctx.out.is_json() {
         ctx.out.object(&json::refusal(&view))?;
@@ -108,7 +118,10 @@ fn refusal(ctx: &mut Context, store: &Store, id: RefusalNo) -> Result<Exit, Stop
     ctx.out.lines(human::refusal(&view))?;
     if let Some(stored) = &view.stored {
         let (first, last) = (rfc3339(stored.first.time), rfc3339(stored.last.time));
-        ctx.out.say(format_args!("{} times, first {first}, last {last}", stored.count))?;
+        ctx.out.say(format_args!(
+            "{} times, first {first}, last {last}",
+            stored.count
+        ))?;
         for body in &stored.bodies {
             ctx.out.body(&String::from_utf8_lossy(body))?;
         }

@@ -49,28 +49,44 @@ impl Args {
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let store = ctx.reading()?;
         let here = if self.here {
-            let (list, _) = store.shared_at(None, &[PathBuf::from(".")]).map_err(|e| ctx.fault(&e))?;
+            let (list, _) = store
+                .shared_at(None, &[PathBuf::from(".")])
+                .map_err(|e| ctx.fault(&e))?;
             Some(list.iter().map(|s| s.session).collect::<Vec<SessionNo>>())
         } else {
             None
         };
         let status = ctx.look(&store, |lens| look(lens, here.as_deref()))?;
         let dir = ctx.dir()?;
-        let store_id = store.id().to_string();
+        let store_id = store.id().map_err(|e| ctx.fault(&e))?.to_string();
         if ctx.out.is_json() {
-            ctx.out.object(&object(&status, &store_id, &dir.to_string_lossy()))?;
+            ctx.out
+                .object(&object(&status, &store_id, &dir.to_string_lossy()))?;
             return Ok(Exit::DONE);
         }
-        ctx.out.styled(HEAD, format_args!("store {}", dir.display()))?;
+        ctx.out
+            .styled(HEAD, format_args!("store {}", dir.display()))?;
         let (position, incarnation) = (status.position, status.incarnation);
-        ctx.out.say(format_args!("  {store_id}, position {position}, incarnation {incarnation}"))?;
+        ctx.out.say(format_args!(
+            "  {store_id}, position {position}, incarnation {incarnation}"
+        ))?;
         match (status.findings.len(), status.unknown) {
-            (0, None) => ctx.out.say("  healthy as far as it was read; `tenure verify` looks at every byte")?,
+            (0, None) => ctx
+                .out
+                .say("  healthy as far as it was read; `tenure verify` looks at every byte")?,
             (0, Some(kind)) => {
-                ctx.out.styled(BAD, format_args!("  event kind {kind} is of a newer program: nothing can be appended"))?;
+                ctx.out.styled(
+                    BAD,
+                    format_args!(
+                        "  event kind {kind} is of a newer program: nothing can be appended"
+                    ),
+                )?;
             }
             (count, _) => {
-                ctx.out.styled(BAD, format_args!("  {count} frames do not stand: nothing can be appended"))?;
+                ctx.out.styled(
+                    BAD,
+                    format_args!("  {count} frames do not stand: nothing can be appended"),
+                )?;
             }
         }
         people(ctx, &status)
@@ -81,14 +97,19 @@ fn people(ctx: &mut Context, status: &Status) -> Result<Exit, Stop> {
     let now = clock::now();
     for (place, sessions) in checkouts(&status.sessions) {
         ctx.out.gap()?;
-        ctx.out.styled(HEAD, place.unwrap_or("in no checkout that they named"))?;
-        let rows: Vec<_> = sessions.iter().map(|s| human::session_row(s, now)).collect();
+        ctx.out
+            .styled(HEAD, place.unwrap_or("in no checkout that they named"))?;
+        let rows: Vec<_> = sessions
+            .iter()
+            .map(|s| human::session_row(s, now))
+            .collect();
         for row in human::table(&rows) {
             ctx.out.say(format_args!("  {row}"))?;
         }
     }
     if status.sessions.is_empty() {
-        ctx.out.styled(DIM, "  no active session; `tenure register NAME` makes one")?;
+        ctx.out
+            .styled(DIM, "  no active session; `tenure register NAME` makes one")?;
     }
     if !status.needs.is_empty() {
         ctx.out.gap()?;
@@ -147,7 +168,10 @@ fn look(lens: Lens<'_>, here: Option<&[SessionNo]>) -> Result<Status, Error> {
 }
 
 fn need(what: String, command: String, effect: &'static str) -> Need {
-    Need { what, next: Next { command, effect } }
+    Need {
+        what,
+        next: Next { command, effect },
+    }
 }
 
 fn of_session(session: &SessionView) -> Vec<Need> {
@@ -160,7 +184,10 @@ fn of_session(session: &SessionView) -> Vec<Need> {
             "makes you its holder; its work and mail follow",
         )),
         Some(holder) if holder.verdict == Verdict::Dead && open + pending > 0 => needs.push(need(
-            format!("the holder of {name} is dead ({}); {open} open, {pending} pending", holder.label()),
+            format!(
+                "the holder of {name} is dead ({}); {open} open, {pending} pending",
+                holder.label()
+            ),
             format!("tenure adopt {name}"),
             "makes you its holder; its work and mail follow",
         )),
@@ -186,17 +213,24 @@ fn of_session(session: &SessionView) -> Vec<Need> {
 fn of_mail(lens: Lens<'_>, session: &SessionView) -> Result<Vec<Need>, Error> {
     let mut needs = Vec::new();
     for id in lens.envelopes_of(session.number, true) {
-        let Some(row) = lens.state.envelope(id) else { continue };
+        let Some(row) = lens.state.envelope(id) else {
+            continue;
+        };
         let failed = row.notice == NoticeKind::AssignmentFailed;
         let review = row.kind == EnvelopeKind::Review && row.state == EnvelopeState::Pending;
         if !failed && !review {
             continue;
         }
-        let Some(view) = lens.envelope(id)? else { continue };
+        let Some(view) = lens.envelope(id)? else {
+            continue;
+        };
         let what = match (&view.dispatch, failed) {
             (Some(d), true) => {
                 let reason = d.reason.as_deref().unwrap_or("no reason given");
-                format!("the assignment of {} to {} ({}) failed: {reason}", d.item, session.name, d.id)
+                format!(
+                    "the assignment of {} to {} ({}) failed: {reason}",
+                    d.item, session.name, d.id
+                )
             }
             _ => format!("{} has a reply to review", session.name),
         };
@@ -237,7 +271,14 @@ fn object(status: &Status, store: &str, dir: &str) -> Object {
         .with("incarnation", status.incarnation)
         .with("health", health)
         .with("findings", findings)
-        .with("sessions", status.sessions.iter().map(|s| json::session(s).into()).collect::<Vec<Value>>())
+        .with(
+            "sessions",
+            status
+                .sessions
+                .iter()
+                .map(|s| json::session(s).into())
+                .collect::<Vec<Value>>(),
+        )
         .with("checkouts", checkouts)
         .with("needs", needs)
 }

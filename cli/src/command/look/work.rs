@@ -50,15 +50,21 @@ impl Args {
             .filter(|v| self.item.as_ref().is_none_or(|item| v.item == *item))
             .collect();
         if ctx.out.is_json() {
-            views.iter().try_for_each(|view| ctx.out.object(&json::dispatch(view)))?;
+            views
+                .iter()
+                .try_for_each(|view| ctx.out.object(&json::dispatch(view)))?;
             return Ok(Exit::DONE);
         }
         if ctx.out.is_quiet() {
-            views.iter().try_for_each(|view| ctx.out.essential(view.id))?;
+            views
+                .iter()
+                .try_for_each(|view| ctx.out.essential(view.id))?;
             return Ok(Exit::DONE);
         }
         let rows: Vec<_> = views.iter().map(human::dispatch_row).collect();
-        human::table(&rows).iter().try_for_each(|row| ctx.out.say(row))?;
+        human::table(&rows)
+            .iter()
+            .try_for_each(|row| ctx.out.say(row))?;
         if views.is_empty() {
             ctx.out.styled(DIM, "no dispatches")?;
         }

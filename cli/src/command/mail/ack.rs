@@ -30,9 +30,18 @@ impl Args {
         let envelope = input::envelope(&self.id)?;
         let token = input::required(self.under.token()?)?;
         let store = ctx.store()?;
-        let mutation = Mutation::new(Verb::Acknowledge { envelope }, &self.keyed).under(Some(token));
+        let mutation =
+            Mutation::new(Verb::Acknowledge { envelope }, &self.keyed).under(Some(token));
         let answer = ctx.execute(&store, mutation)?;
-        let fields = [("envelope", envelope.to_string()), ("state", "acknowledged".to_owned())];
-        done(ctx, &answer, &format!("{envelope} is acknowledged"), &fields)
+        let fields = [
+            ("envelope", envelope.to_string()),
+            ("state", "acknowledged".to_owned()),
+        ];
+        done(
+            ctx,
+            &answer,
+            &format!("{envelope} is acknowledged"),
+            &fields,
+        )
     }
 }

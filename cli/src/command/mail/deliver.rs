@@ -32,7 +32,10 @@ impl Args {
         let store = ctx.store()?;
         let mutation = Mutation::new(Verb::Deliver { envelope }, &self.keyed).under(Some(token));
         let answer = ctx.execute(&store, mutation)?;
-        let fields = [("envelope", envelope.to_string()), ("state", "delivered".to_owned())];
+        let fields = [
+            ("envelope", envelope.to_string()),
+            ("state", "delivered".to_owned()),
+        ];
         done(ctx, &answer, &format!("{envelope} is delivered"), &fields)
     }
 }

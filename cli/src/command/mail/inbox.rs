@@ -36,7 +36,10 @@ impl Args {
             Ok(views)
         })?;
         let mut shown = 0;
-        for view in views.iter().filter(|v| !self.pending || v.state == EnvelopeState::Pending) {
+        for view in views
+            .iter()
+            .filter(|v| !self.pending || v.state == EnvelopeState::Pending)
+        {
             shown += 1;
             if ctx.out.is_json() {
                 ctx.out.object(&json::envelope(view))?;

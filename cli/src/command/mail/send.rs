@@ -50,13 +50,21 @@ impl Args {
         };
         let view = ctx.look(&store, |lens| lens.envelope(envelope))?;
         let Some(view) = view else {
-            return Err(Fault::new(Cause::Fault, format!("{envelope} was sent and is not there")).into());
+            return Err(Fault::new(
+                Cause::Fault,
+                format!("{envelope} was sent and is not there"),
+            )
+            .into());
         };
         if ctx.out.is_json() {
-            ctx.out.object(&json::envelope(&view).standing(&done.receipt))?;
+            ctx.out
+                .object(&json::envelope(&view).standing(&done.receipt))?;
         } else {
             ctx.out.essential(envelope)?;
-            ctx.out.say(format_args!("pending for {}@{}", view.session, view.generation))?;
+            ctx.out.say(format_args!(
+                "pending for {}@{}",
+                view.session, view.generation
+            ))?;
             stands(ctx, &done)?;
         }
         Ok(Exit::DONE)

@@ -53,7 +53,9 @@ impl Args {
             return self.run_all(ctx);
         }
         if self.reason.is_some() && !self.force {
-            return Err(Fault::usage("--reason says why an adopt is forced; it needs --force").into());
+            return Err(
+                Fault::usage("--reason says why an adopt is forced; it needs --force").into(),
+            );
         }
         let name = input::name(self.name.as_deref().unwrap_or_default())?;
         let force = input::force(self.force, self.reason.as_deref())?;
@@ -77,7 +79,9 @@ impl Args {
 
     fn run_all(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let Some(reason) = self.reason.as_deref() else {
-            return Err(Fault::usage("adopt --all needs --reason TEXT: it is kept in the log").into());
+            return Err(
+                Fault::usage("adopt --all needs --reason TEXT: it is kept in the log").into(),
+            );
         };
         let reason = input::line("the reason", reason)?;
         let store = ctx.store()?;
@@ -94,7 +98,9 @@ impl Args {
 fn ungranted(ctx: &Context, store: &Store) -> Result<Vec<String>, Stop> {
     ctx.look(store, |lens| {
         let sessions = lens.sessions().filter(|s| {
-            lens.state.session(s.number).is_some_and(|s| s.standing() == Standing::Ungranted)
+            lens.state
+                .session(s.number)
+                .is_some_and(|s| s.standing() == Standing::Ungranted)
         });
         Ok(sessions.map(|s| s.name).collect())
     })

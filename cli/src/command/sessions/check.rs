@@ -31,22 +31,35 @@ impl Args {
         let view = looking(ctx, |lens| Ok(lens.check(&token)))?;
         let Some(view) = view else {
             let name = token.name.as_str();
-            return Err(unknown(Code::UnknownSession, name, format!("no session is called {name}")));
+            return Err(unknown(
+                Code::UnknownSession,
+                name,
+                format!("no session is called {name}"),
+            ));
         };
         if ctx.out.is_json() {
             ctx.out.object(&json::check(&view))?;
         } else if view.is_current() {
             let since = rfc3339(view.since.time);
-            ctx.out.say(format_args!("{} is current, since {since}", view.token))?;
+            ctx.out
+                .say(format_args!("{} is current, since {since}", view.token))?;
         } else {
             let relation = view.relation().map_or("", |r| r.as_str());
             let current = format!("{}@{}", view.session, view.generation);
-            ctx.out.styled(BAD, format_args!("{} is not current ({relation}): {current} is", view.token))?;
+            ctx.out.styled(
+                BAD,
+                format_args!("{} is not current ({relation}): {current} is", view.token),
+            )?;
             if let Some(holder) = &view.holder {
-                ctx.out.say(format_args!("held by {}", human::holder(holder)))?;
+                ctx.out
+                    .say(format_args!("held by {}", human::holder(holder)))?;
             }
             ctx.out.lines(human::lost(&view.lost))?;
         }
-        Ok(if view.is_current() { Exit::DONE } else { Exit::NOT_CURRENT })
+        Ok(if view.is_current() {
+            Exit::DONE
+        } else {
+            Exit::NOT_CURRENT
+        })
     }
 }

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
 use crate::output::{WARN, human, json};
-use crate::token_file::TokenFile;
+use crate::private_file::PrivateFile;
 
 use super::super::stands;
 
@@ -16,8 +16,8 @@ use super::super::stands;
 ///
 /// # Errors
 /// When it cannot be created.
-pub fn ready(path: Option<&Path>) -> Result<Option<TokenFile>, Stop> {
-    path.map(TokenFile::prepare).transpose()
+pub fn ready(path: Option<&Path>) -> Result<Option<PrivateFile>, Stop> {
+    path.map(PrivateFile::prepare).transpose()
 }
 
 /// What was granted.
@@ -27,7 +27,9 @@ pub fn ready(path: Option<&Path>) -> Result<Option<TokenFile>, Stop> {
 pub fn granted(done: &Done) -> Result<&Grant, Stop> {
     match &done.answer {
         Answer::Granted(grant) => Ok(grant),
-        other => Err(Fault::new(Cause::Fault, format!("a grant was answered with {other:?}")).into()),
+        other => {
+            Err(Fault::new(Cause::Fault, format!("a grant was answered with {other:?}")).into())
+        }
     }
 }
 
@@ -39,14 +41,16 @@ pub fn answer(
     ctx: &mut Context,
     store: &Store,
     done: &Done,
-    file: Option<TokenFile>,
+    file: Option<PrivateFile>,
 ) -> Result<Exit, Stop> {
     let grant = granted(done)?;
     let token = grant.token.to_string();
     if let Some(file) = file {
         file.commit(&token)?;
     }
-    let seen = ctx.look(store, |lens| Ok((lens.session(grant.session), lens.holder(&grant.holder))))?;
+    let seen = ctx.look(store, |lens| {
+        Ok((lens.session(grant.session), lens.holder(&grant.holder)))
+    })?;
     let (Some(mut view), holder) = seen else {
         let message = format!("session {} was granted and is not there", grant.session);
         return Err(Fault::new(Cause::Fault, message).into());
@@ -56,23 +60,33 @@ pub fn answer(
     view.token.clone_from(&token);
     view.holder = Some(holder);
     if ctx.out.is_json() {
-        ctx.out.object(&json::grant(&view, &done.receipt, done.repeated))?;
+        ctx.out
+            .object(&json::grant(&view, &done.receipt, done.repeated))?;
         return Ok(Exit::DONE);
     }
     ctx.out.essential(&token)?;
     if let Some(holder) = &view.holder {
-        ctx.out.say(format_args!("holder: {} for {}", holder.label(), holder.actor))?;
-        ctx.out.say(format_args!("process: {}", human::process(holder)))?;
+        ctx.out.say(format_args!(
+            "holder: {} for {}",
+            holder.label(),
+            holder.actor
+        ))?;
+        ctx.out
+            .say(format_args!("process: {}", human::process(holder)))?;
     }
     for former in &view.former {
         let label = human::holder(&former.holder);
         let generation = former.generation;
-        let text = format!("former holder at generation {generation}: {label}; it may still be writing files");
+        let text = format!(
+            "former holder at generation {generation}: {label}; it may still be writing files"
+        );
         ctx.out.styled(WARN, text)?;
     }
     if !view.open.is_empty() || view.pending > 0 {
         let (open, pending) = (view.open.len(), view.pending);
-        ctx.out.say(format_args!("{open} open dispatches, {pending} pending envelopes"))?;
+        ctx.out.say(format_args!(
+            "{open} open dispatches, {pending} pending envelopes"
+        ))?;
     }
     stands(ctx, done)?;
     Ok(Exit::DONE)

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use tenure_projection::core::id::Position;
-use tenure_projection::log::position::Receipt;
-use tenure_projection::store::{OpenOptions, Store};
+use tenure_projection::reader::Reader;
+use tenure_projection::store::Store;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -29,22 +28,29 @@ impl Args {
             Some(dir) => dir,
             None => ctx.dir()?,
         };
-        let existed = matches!(Store::open(&OpenOptions::new(&dir)), Ok(_));
+        let existed = Reader::open(&dir, ctx.host()).is_ok();
         let options = ctx.options(&dir).create(true);
-        let store = Store::open(&options).map_err(|error| of_store(&error, &dir))?;
-        let head = store.head().map_err(|error| of_store(&error, &dir))?;
-        let receipt = Receipt { store: store.id(), position: head.position, chain: head.chain };
+        let opened = Store::open(&options, ctx.host());
+        let receipt = opened.and_then(|store| store.receipt(store.head()?));
+        let receipt = receipt.map_err(|error| of_store(&error, &dir))?;
         if ctx.out.is_json() {
             let object = Object::new("done")
                 .standing(&receipt)
-                .with("store", store.id().to_string())
+                .with("store", receipt.store.to_string())
                 .with("dir", dir.to_string_lossy())
                 .with("created", !existed);
             ctx.out.object(&object)?;
         } else {
-            let position = Position(head.position.0);
-            let what = if existed { "there already, at position" } else { "created, at position" };
-            ctx.out.say(format_args!("store {} in {}: {what} {position}", store.id(), dir.display()))?;
+            let what = if existed {
+                "there already, at position"
+            } else {
+                "created, at position"
+            };
+            let (store, position) = (receipt.store, receipt.position);
+            ctx.out.say(format_args!(
+                "store {store} in {}: {what} {position}",
+                dir.display()
+            ))?;
         }
         Ok(Exit::DONE)
     }

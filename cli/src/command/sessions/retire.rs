@@ -47,13 +47,29 @@ impl Args {
             Some(_) => None,
             None => input::maybe_line("the reason", self.reason.as_deref())?,
         };
-        let verb = Verb::Retire { name: name.clone(), if_idle: self.if_idle, reason };
+        let verb = Verb::Retire {
+            name: name.clone(),
+            if_idle: self.if_idle,
+            reason,
+        };
         let store = ctx.store()?;
-        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(token).forced(force))?;
+        let done = ctx.execute(
+            &store,
+            Mutation::new(verb, &self.keyed).under(token).forced(force),
+        )?;
         answer(ctx, &done, &name)
     }
 }
 
-fn answer(ctx: &mut Context, done: &tenure_projection::store::Done, name: &Name) -> Result<Exit, Stop> {
-    super::super::done(ctx, done, &format!("{name} is retired"), &[("session", name.to_string())])
+fn answer(
+    ctx: &mut Context,
+    done: &tenure_projection::store::Done,
+    name: &Name,
+) -> Result<Exit, Stop> {
+    super::super::done(
+        ctx,
+        done,
+        &format!("{name} is retired"),
+        &[("session", name.to_string())],
+    )
 }

@@ -34,7 +34,13 @@ impl Args {
         let store = ctx.store()?;
         let mutation = Mutation::new(Verb::Accept { dispatch }, &self.keyed).under(Some(token));
         let done = ctx.execute(&store, mutation)?;
-        let Answer::Accepted { shared, instruction, generation, .. } = &done.answer else {
+        let Answer::Accepted {
+            shared,
+            instruction,
+            generation,
+            ..
+        } = &done.answer
+        else {
             let message = format!("an accept was answered with {:?}", done.answer);
             return Err(Fault::new(Cause::Fault, message).into());
         };
@@ -43,7 +49,11 @@ impl Args {
             Ok(lens.dispatch(dispatch)?.map(|view| (view, list)))
         })?;
         let Some((mut view, list)) = view else {
-            return Err(Fault::new(Cause::Fault, format!("{dispatch} was accepted and is not there")).into());
+            return Err(Fault::new(
+                Cause::Fault,
+                format!("{dispatch} was accepted and is not there"),
+            )
+            .into());
         };
         view.generation = *generation;
         if ctx.out.is_json() {
@@ -52,7 +62,10 @@ impl Args {
             return Ok(Exit::DONE);
         }
         let token = format!("{}@{}", view.session, view.generation);
-        ctx.out.say(format_args!("{dispatch} ({}) is accepted by {token}", view.item))?;
+        ctx.out.say(format_args!(
+            "{dispatch} ({}) is accepted by {token}",
+            view.item
+        ))?;
         ctx.out.lines(human::shared(&list, *instruction))?;
         if let Some(body) = &view.body {
             ctx.out.body(&String::from_utf8_lossy(body))?;

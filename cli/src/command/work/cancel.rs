@@ -39,12 +39,19 @@ impl Args {
         let reason = input::line("the reason", &self.reason)?;
         let force = self.force.then(|| reason.clone());
         // An operator acts without a token, also where the environment has one.
-        let token = if self.force { None } else { self.under.token()? };
+        let token = if self.force {
+            None
+        } else {
+            self.under.token()?
+        };
         let store = ctx.store()?;
         let verb = Verb::Cancel { dispatch, reason };
         let mutation = Mutation::new(verb, &self.keyed).under(token).forced(force);
         let answer = ctx.execute(&store, mutation)?;
-        let fields = [("dispatch", dispatch.to_string()), ("state", "cancelled".to_owned())];
+        let fields = [
+            ("dispatch", dispatch.to_string()),
+            ("state", "cancelled".to_owned()),
+        ];
         done(ctx, &answer, &format!("{dispatch} is cancelled"), &fields)
     }
 }

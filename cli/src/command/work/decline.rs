@@ -38,7 +38,10 @@ impl Args {
         let store = ctx.store()?;
         let verb = Verb::Decline { dispatch, reason };
         let answer = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(Some(token)))?;
-        let fields = [("dispatch", dispatch.to_string()), ("state", "declined".to_owned())];
+        let fields = [
+            ("dispatch", dispatch.to_string()),
+            ("state", "declined".to_owned()),
+        ];
         done(ctx, &answer, &format!("{dispatch} is declined"), &fields)
     }
 }

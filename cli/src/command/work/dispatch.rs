@@ -62,13 +62,21 @@ impl Args {
         };
         let view = ctx.look(&store, |lens| lens.dispatch(dispatch))?;
         let Some(view) = view else {
-            return Err(Fault::new(Cause::Fault, format!("{dispatch} was given and is not there")).into());
+            return Err(Fault::new(
+                Cause::Fault,
+                format!("{dispatch} was given and is not there"),
+            )
+            .into());
         };
         if ctx.out.is_json() {
-            ctx.out.object(&json::dispatch(&view).standing(&done.receipt))?;
+            ctx.out
+                .object(&json::dispatch(&view).standing(&done.receipt))?;
         } else {
             ctx.out.essential(view.id)?;
-            ctx.out.say(format_args!("{} for {}@{}", view.item, view.session, view.generation))?;
+            ctx.out.say(format_args!(
+                "{} for {}@{}",
+                view.item, view.session, view.generation
+            ))?;
             stands(ctx, &done)?;
         }
         Ok(Exit::DONE)

@@ -37,7 +37,10 @@ impl Args {
         let status = input::line("the status", &self.status)?;
         let store = ctx.store()?;
         let session = token.name.to_string();
-        let verb = Verb::Observe { status, wrote: self.wrote };
+        let verb = Verb::Observe {
+            status,
+            wrote: self.wrote,
+        };
         let answer = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(Some(token)))?;
         done(ctx, &answer, "observed", &[("session", session)])
     }

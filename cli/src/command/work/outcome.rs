@@ -2,7 +2,7 @@
 
 use tenure_projection::call::IdempotencyKey;
 use tenure_projection::error::Trace;
-use tenure_projection::store::Known;
+use tenure_projection::reader::Known;
 
 use crate::clock::rfc3339;
 use crate::context::Context;
@@ -40,8 +40,12 @@ impl Args {
                 Exit::DONE,
             ),
             Known::Absent { searched } => (
-                Object::new("outcome").with("outcome", "absent").with("searched", searched.0),
-                format!("absent: it is not in the log up to position {searched}, and was not acknowledged"),
+                Object::new("outcome")
+                    .with("outcome", "absent")
+                    .with("searched", searched.0),
+                format!(
+                    "absent: it is not in the log up to position {searched}, and was not acknowledged"
+                ),
                 Exit::NEGATIVE,
             ),
         };

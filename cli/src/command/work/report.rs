@@ -38,15 +38,30 @@ impl Args {
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let dispatch = input::dispatch(&self.id)?;
         let outcome = Outcome::from_word(&self.outcome).ok_or_else(|| {
-            Fault::usage(format!("--outcome {:?} is neither done, failed nor blocked", self.outcome))
+            Fault::usage(format!(
+                "--outcome {:?} is neither done, failed nor blocked",
+                self.outcome
+            ))
         })?;
         let token = input::required(self.under.token()?)?;
         let body = input::maybe_text(self.body.as_deref())?;
         let store = ctx.store()?;
-        let verb = Verb::Report { dispatch, outcome, body };
+        let verb = Verb::Report {
+            dispatch,
+            outcome,
+            body,
+        };
         let answer = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(Some(token)))?;
         let state = outcome.as_str();
-        let fields = [("dispatch", dispatch.to_string()), ("state", state.to_owned())];
-        done(ctx, &answer, &format!("{dispatch} is reported {state}"), &fields)
+        let fields = [
+            ("dispatch", dispatch.to_string()),
+            ("state", state.to_owned()),
+        ];
+        done(
+            ctx,
+            &answer,
+            &format!("{dispatch} is reported {state}"),
+            &fields,
+        )
     }
 }

@@ -1,4 +1,4 @@
-//! Files that hold a token: written for one user alone, replaced as a whole, read with a bound.
+//! Files for one user alone, replaced as a whole: tokens, cursors.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,28 +13,35 @@ use crate::fault::{Fault, Stop};
 /// A token with a long name, an incarnation and a secret is far below this.
 const TOKEN_FILE_BYTES_MAX: u64 = 4096;
 
-/// A place made ready for a token before the token exists: a grant is not lost because its file cannot be
-/// written.
+/// A file made ready before there is anything to write: a grant is not lost because its token's file cannot be
+/// created.
 #[derive(Debug)]
-pub struct TokenFile {
+pub struct PrivateFile {
     path: PathBuf,
     temporary: PathBuf,
     file: Option<File>,
 }
 
-impl TokenFile {
+impl PrivateFile {
     /// Makes the file that will become `path`, mode 0600.
     ///
     /// # Errors
     /// When it cannot be created.
     pub fn prepare(path: &Path) -> Result<Self, Stop> {
-        let mut name = path.file_name().map(ToOwned::to_owned).ok_or_else(|| {
-            Fault::usage(format!("--token-file {} names no file", path.display()))
-        })?;
+        let mut name = path
+            .file_name()
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| Fault::usage(format!("{} names no file", path.display())))?;
         name.push(format!(".{}.new", std::process::id()));
         let temporary = path.with_file_name(name);
         let failed = |source| Fault::file("create", &temporary, source);
-        let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+        let open = || {
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&temporary)
+        };
         let file = match open() {
             // Left by a process of the same number that did not come to its end.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -43,30 +50,36 @@ impl TokenFile {
             other => other,
         };
         let file = file.map_err(failed)?;
-        Ok(Self { path: path.to_owned(), temporary, file: Some(file) })
+        Ok(Self {
+            path: path.to_owned(),
+            temporary,
+            file: Some(file),
+        })
     }
 
-    /// Writes the token and puts the file in its place, all of it or nothing.
+    /// Writes one line and puts the file in its place, all of it or nothing.
     ///
     /// # Errors
     /// When it cannot be written; what stood there stands there still.
-    pub fn commit(mut self, token: &str) -> Result<(), Stop> {
+    pub fn commit(mut self, line: &str) -> Result<(), Stop> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| Stop::from(Fault::file("replace", &path, source))
         };
         if let Some(mut file) = self.file.take() {
-            let written = writeln!(file, "{token}").and_then(|()| file.sync_all());
+            let written = writeln!(file, "{line}").and_then(|()| file.sync_all());
             written.map_err(failed(&self.temporary))?;
         }
         fs::rename(&self.temporary, &self.path).map_err(failed(&self.path))?;
         let parent = self.path.parent().filter(|p| !p.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        File::open(parent).and_then(|dir| dir.sync_all()).map_err(failed(parent))
+        File::open(parent)
+            .and_then(|dir| dir.sync_all())
+            .map_err(failed(parent))
     }
 }
 
-impl Drop for TokenFile {
+impl Drop for PrivateFile {
     fn drop(&mut self) {
         // After a commit the name is gone already; before one, nobody asks for the file.
         let _ = fs::remove_file(&self.temporary);
@@ -77,18 +90,28 @@ impl Drop for TokenFile {
 ///
 /// # Errors
 /// When the file cannot be read, or holds no token.
-pub fn read(path: &Path) -> Result<Token, Stop> {
+pub fn read_token(path: &Path) -> Result<Token, Stop> {
     let failed = |source| Stop::from(Fault::file("read", path, source));
     let mut text = String::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(TOKEN_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    file.take(TOKEN_FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
     if text.len() as u64 > TOKEN_FILE_BYTES_MAX {
-        let message = format!("{} is no token file: it has more than {TOKEN_FILE_BYTES_MAX} bytes", path.display());
+        let message = format!(
+            "{} is no token file: it has more than {TOKEN_FILE_BYTES_MAX} bytes",
+            path.display()
+        );
         return Err(Fault::new(Cause::Usage, message).into());
     }
     text.trim().parse().map_err(|fault| {
         // The text itself may hold a secret and is not repeated.
-        Fault::usage(format!("{} holds no token: {}", path.display(), without_content(&fault))).into()
+        Fault::usage(format!(
+            "{} holds no token: {}",
+            path.display(),
+            without_content(&fault)
+        ))
+        .into()
     })
 }
 

@@ -1,0 +1,333 @@
+//! `verify`: looks at every byte of a store and says what is wrong. Opens no store and changes nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure_projection::core::id::Position;
+use tenure_projection::log::look::PlainDirectory;
+use tenure_projection::log::position::Receipt;
+use tenure_projection::log::recovery::Writer;
+use tenure_projection::log::verify::{Kind, Options, Outcome, ReceiptState, Report, verify};
+use tenure_projection::projector::{Finding, Projector};
+use tenure_projection::reader::Reader;
+
+use crate::context::Context;
+use crate::exit::{Cause, Exit};
+use crate::fault::{Fault, Stop};
+use crate::output::{BAD, DIM, HEAD, Object, PLAIN, WARN};
+
+/// How long a frame may be on its way before it is looked at again: a write takes some ten microseconds.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Arguments of `verify`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The store's directory [default: the store that other commands would use]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// A receipt kept outside the store: shows a rollback or a rewritten history
+    #[arg(long, value_name = "RECEIPT")]
+    expected_head: Vec<String>,
+}
+
+/// What the bytes say, and what their content says.
+struct Verified {
+    report: Report,
+    rules: Vec<Finding>,
+    /// Why the content could not be replayed.
+    skipped: Option<String>,
+}
+
+impl Args {
+    /// Verifies.
+    ///
+    /// # Errors
+    /// When there is no directory, or a receipt is none. What is wrong with the store is the answer.
+    pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        let dir = match self.dir {
+            Some(dir) => dir,
+            None => ctx.dir()?,
+        };
+        exists(&dir)?;
+        let receipt = |text: &String| {
+            text.parse::<Receipt>()
+                .map_err(|error| Stop::from(Fault::usage(error.to_string())))
+        };
+        let receipts = self
+            .expected_head
+            .iter()
+            .map(receipt)
+            .collect::<Result<_, _>>()?;
+        let report = settled(&dir, receipts);
+        let verified = replayed(ctx, &dir, report);
+        if ctx.out.is_json() {
+            ctx.out.object(&object(&verified))?;
+        } else {
+            people(ctx, &dir, &verified)?;
+        }
+        Ok(verified.exit())
+    }
+}
+
+/// There has to be a directory with segments; an empty one is no store.
+pub fn exists(dir: &Path) -> Result<(), Stop> {
+    if dir.join("segments").is_dir() {
+        return Ok(());
+    }
+    let fault = if dir.exists() {
+        Fault::new(
+            Cause::UnknownStore,
+            format!("{} is no store: it has no segments", dir.display()),
+        )
+    } else {
+        Fault::new(
+            Cause::UnknownStore,
+            format!("there is no {}", dir.display()),
+        )
+    };
+    Err(fault.into())
+}
+
+/// Looks; and where a frame seems to be on its way, looks again: one that still is after a while is not being
+/// written by anybody.
+fn settled(dir: &Path, receipts: Vec<Receipt>) -> Report {
+    let look = PlainDirectory::new(dir);
+    let mut options = Options {
+        writer: Writer::Live,
+        receipts,
+        ..Options::default()
+    };
+    let first = verify(&look, &options);
+    let Some(place) = in_flight(&first) else {
+        return first;
+    };
+    std::thread::sleep(SETTLE);
+    let second = verify(&look, &options);
+    if in_flight(&second) != Some(place) {
+        return second;
+    }
+    options.writer = Writer::Gone;
+    verify(&look, &options)
+}
+
+fn in_flight(report: &Report) -> Option<(String, u64)> {
+    let finding = report
+        .findings
+        .iter()
+        .find(|f| matches!(f.kind, Kind::InFlight(_)))?;
+    Some((
+        finding.segment.map(|s| s.to_string()).unwrap_or_default(),
+        finding.offset,
+    ))
+}
+
+/// Where the bytes are good, replays what they say: every fence has to stand at its position.
+fn replayed(ctx: &Context, dir: &Path, report: Report) -> Verified {
+    let mut verified = Verified {
+        report,
+        rules: Vec::new(),
+        skipped: None,
+    };
+    if !matches!(verified.report.outcome, Outcome::Clean | Outcome::TornTail) {
+        verified.skipped =
+            Some("the frames have to be good before their content is replayed".to_owned());
+        return verified;
+    }
+    let mut projector = Projector::new();
+    let reader = Reader::open(dir, ctx.host());
+    match reader.and_then(|reader| projector.read(&reader, None, &mut [])) {
+        Ok(()) => {}
+        Err(error) => verified.skipped = Some(error.to_string()),
+    }
+    verified.rules = projector.findings().to_vec();
+    verified
+}
+
+impl Verified {
+    fn verdict(&self) -> Outcome {
+        let stands = !self
+            .rules
+            .iter()
+            .any(|f| matches!(f, Finding::DoesNotStand(_)));
+        let receipts = self
+            .report
+            .receipts
+            .iter()
+            .all(|(_, state)| *state == ReceiptState::Kept);
+        match self.report.outcome {
+            Outcome::Clean | Outcome::TornTail if !stands || !receipts => Outcome::Damaged,
+            Outcome::Clean if self.skipped.is_some() || !self.rules.is_empty() => {
+                Outcome::Incomplete
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        let found = self
+            .report
+            .findings
+            .iter()
+            .any(|f| !matches!(f.kind, Kind::Obstacle(_)));
+        match self.verdict() {
+            Outcome::Clean => Exit::DONE,
+            Outcome::Incomplete if !found => Exit::INCOMPLETE,
+            _ => Exit::NEGATIVE,
+        }
+    }
+
+    fn checks(&self) -> Vec<&'static str> {
+        let checks = self.report.coverage.checks;
+        let mut named = vec![
+            "header-crc",
+            "facts-crc",
+            "position",
+            "epoch",
+            "incarnation",
+        ];
+        named.extend(checks.whole.then_some("rest-crc"));
+        named.extend(checks.chain.then_some("chain"));
+        named.extend(self.skipped.is_none().then_some("fence"));
+        named
+    }
+}
+
+fn people(ctx: &mut Context, dir: &Path, verified: &Verified) -> Result<(), Stop> {
+    let (report, coverage) = (&verified.report, &verified.report.coverage);
+    let verdict = verified.verdict();
+    let style = if verdict == Outcome::Clean { HEAD } else { BAD };
+    ctx.out
+        .styled(style, format_args!("{}: {verdict}", dir.display()))?;
+    ctx.out.say(format_args!(
+        "  {} frames in {} segments, {} bytes; good up to position {}",
+        coverage.frames, coverage.segments, coverage.bytes, coverage.horizon
+    ))?;
+    ctx.out
+        .say(format_args!("  checked: {}", verified.checks().join(", ")))?;
+    for skipped in &coverage.skipped {
+        ctx.out.styled(
+            WARN,
+            format_args!("  not looked at: {}: {}", skipped.what, skipped.why),
+        )?;
+    }
+    if let Some(why) = &verified.skipped {
+        ctx.out
+            .styled(WARN, format_args!("  content not replayed: {why}"))?;
+    }
+    for finding in &report.findings {
+        ctx.out.styled(WARN, format_args!("  {finding}"))?;
+    }
+    if report.findings_omitted > 0 {
+        ctx.out
+            .styled(DIM, format_args!("  and {} more", report.findings_omitted))?;
+    }
+    for finding in &verified.rules {
+        let (position, kind, meaning, next) = rule(finding);
+        ctx.out.styled(
+            WARN,
+            format_args!("  {kind} at position {position}: {meaning}; {next}"),
+        )?;
+    }
+    for (receipt, state) in &report.receipts {
+        let style = if *state == ReceiptState::Kept {
+            PLAIN
+        } else {
+            BAD
+        };
+        ctx.out
+            .styled(style, format_args!("  receipt {receipt}: {}", kept(state)))?;
+    }
+    Ok(())
+}
+
+fn kept(state: &ReceiptState) -> String {
+    match state {
+        ReceiptState::Kept => "it stands where it stood".to_owned(),
+        ReceiptState::Differs { found } => {
+            format!("another frame stands there, with chain {found}")
+        }
+        ReceiptState::Ahead { head } => format!("the log ends before it, at position {head}"),
+        ReceiptState::Unreadable => "no good frame stands there".to_owned(),
+        ReceiptState::OtherStore { found } => {
+            format!("it is of another store; this one is {found}")
+        }
+    }
+}
+
+fn rule(finding: &Finding) -> (Position, &'static str, String, String) {
+    match finding {
+        Finding::DoesNotStand(position) => (
+            *position,
+            "does-not-stand",
+            "its generation was not current at its position; it is in the log and grants nothing"
+                .to_owned(),
+            format!("tenure store accept finding:{position} --reason TEXT"),
+        ),
+        Finding::Unknown { position, kind } => (
+            *position,
+            "newer-event",
+            format!("event kind {kind} is of a newer program"),
+            "use the newer program".to_owned(),
+        ),
+    }
+}
+
+fn object(verified: &Verified) -> Object {
+    let (report, coverage) = (&verified.report, &verified.report.coverage);
+    let mut skipped: Vec<Value> = coverage
+        .skipped
+        .iter()
+        .map(|s| json!({ "what": s.what, "why": s.why }))
+        .collect();
+    skipped.extend(
+        verified
+            .skipped
+            .as_ref()
+            .map(|why| json!({ "what": "content", "why": why })),
+    );
+    let bytes = report.findings.iter().map(|finding| {
+        json!({
+            "segment": finding.segment.map(|s| s.to_string()),
+            "offset": finding.offset,
+            "position": finding.positions.map(|p| p.first.0),
+            "positions": finding.positions.map(|p| p.to_string()),
+            "kind": finding.kind.code(),
+            "meaning": finding.meaning,
+            "next": finding.next.to_string(),
+        })
+    });
+    let rules = verified.rules.iter().map(|finding| {
+        let (position, kind, meaning, next) = rule(finding);
+        json!({
+            "segment": null, "offset": null, "position": position.0,
+            "kind": kind, "meaning": meaning, "next": next,
+        })
+    });
+    let receipts: Value = report
+        .receipts
+        .iter()
+        .map(|(receipt, state)| {
+            let is_kept = *state == ReceiptState::Kept;
+            json!({ "receipt": receipt.to_string(), "kept": is_kept, "meaning": kept(state) })
+        })
+        .collect();
+    Object::new("verify")
+        .with("verdict", verified.verdict().to_string())
+        .with("row", report.row.name())
+        .with("store", report.identity.map(|h| h.store.to_string()))
+        .with(
+            "coverage",
+            json!({
+                "bytes": coverage.bytes,
+                "frames": coverage.frames,
+                "segments": coverage.segments,
+                "checks": verified.checks(),
+                "skipped": skipped,
+                "horizon": coverage.horizon.0,
+            }),
+        )
+        .with("findings", bytes.chain(rules).collect::<Value>())
+        .with("findings_omitted", report.findings_omitted)
+        .with("receipts", receipts)
+}
