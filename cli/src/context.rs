@@ -93,10 +93,17 @@ impl Context {
         Arc::clone(&self.host)
     }
 
-    /// On whose behalf, where somebody was named.
+    /// On whose behalf: as named, else `user@host` with the name the environment gives the user. `None` leaves it
+    /// to the store.
     #[must_use]
     pub fn actor(&self) -> Option<String> {
-        self.global.actor.clone()
+        let named = self.global.actor.clone().filter(|actor| !actor.is_empty());
+        let user = || {
+            ["USER", "LOGNAME"]
+                .iter()
+                .find_map(|name| std::env::var(name).ok().filter(|u| !u.is_empty()))
+        };
+        named.or_else(|| Some(format!("{}@{}", user()?, self.host.this().name)))
     }
 
     /// How the store in `dir` is opened.
@@ -182,7 +189,7 @@ impl Context {
         let mut call = Call::new(verb).until(self.deadline()?);
         call.token = token;
         call.force = force;
-        call.actor.clone_from(&self.global.actor);
+        call.actor = self.actor();
         call.key = key;
         store
             .execute(call)

@@ -231,7 +231,9 @@ impl Reader {
             path: path.to_owned(),
             source: Arc::new(source),
         };
-        locate(&*self.host, Path::new("."), path).map_err(scope)
+        // Where there is no working directory any more, a relative path names nothing, and is told so.
+        let base = std::env::current_dir().unwrap_or_default();
+        locate(&*self.host, &base, path).map_err(scope)
     }
 
     /// Who is at work where `paths` are, as `asker` would be told (DSC-10).

@@ -38,17 +38,25 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Who holds, and whether it is still there.
+/// Who holds, on whose behalf, and whether it is still there.
 #[must_use]
 pub fn holder(holder: &HolderView) -> String {
     let proofs: Vec<&str> = holder.evidence.iter().map(|p| p.as_str()).collect();
     format!(
-        "{} for {}, {} ({})",
-        holder.label(),
-        holder.actor,
+        "{}; {} ({})",
+        bearer(holder),
         verdict(holder.verdict),
         proofs.join("; ")
     )
+}
+
+/// Who holds, and on whose behalf where the label does not say so already.
+#[must_use]
+pub fn bearer(holder: &HolderView) -> String {
+    match holder.engine {
+        Some(_) => format!("{} for {}", holder.label(), holder.actor),
+        None => holder.label(),
+    }
 }
 
 /// The process that was recorded, and how it was chosen.
@@ -87,12 +95,13 @@ pub fn lost(lost: &[LossView]) -> Vec<Line> {
                 .as_ref()
                 .map(|r| format!(": {r}"))
                 .unwrap_or_default();
-            let (event, generation, at) = (loss.event.as_str(), loss.generation, loss.at);
+            let (event, generation, at) = (loss.event(), loss.generation, loss.at);
+            let forced = if loss.is_forced() { " by force" } else { "" };
             let when = rfc3339(at.time);
             (
                 PLAIN,
                 format!(
-                    "  {event} at {} ({when}), generation {generation}{by}{why}",
+                    "  {event}{forced} at {} ({when}), generation {generation}{by}{why}",
                     at.position
                 ),
             )

@@ -374,7 +374,8 @@ pub fn event(event: &EventView) -> Object {
 fn lost(lost: &[LossView]) -> Value {
     let entry = |loss: &LossView| {
         json!({
-            "event": loss.event.as_str(),
+            "event": loss.event(),
+            "forced": loss.is_forced(),
             "position": loss.at.position.0,
             "time": rfc3339(loss.at.time),
             "generation": loss.generation.number,

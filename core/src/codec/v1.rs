@@ -440,7 +440,9 @@ pub fn decode_body<'a>(
 /// A [`Fault`] for bytes that no [`encode`] wrote.
 pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
     decode_fence(facts, 1)?;
-    let mut reader = Facts { rest: &facts[FENCE_BYTES..] };
+    let mut reader = Facts {
+        rest: &facts[FENCE_BYTES..],
+    };
     for what in ["texts", "bodies"] {
         let count: u64 = reader.take(what)?;
         for _ in 0..count {

@@ -307,19 +307,29 @@ pub fn describe(state: &State, session: SessionNo) -> Option<String> {
 #[must_use]
 pub fn repeated(state: &State, request: &Request, code: Code) -> Refusal {
     let ask = Ask { state, request };
-    let session = ask.presented_session().or_else(|| match &request.input.command {
-        Command::Register(c) => state.find(ask.text(c.name)),
-        Command::Adopt(c) => state.find(ask.text(c.name)),
-        _ => None,
-    });
+    let session = ask
+        .presented_session()
+        .or_else(|| match &request.input.command {
+            Command::Register(c) => state.find(ask.text(c.name)),
+            Command::Adopt(c) => state.find(ask.text(c.name)),
+            _ => None,
+        });
     let name = session.map(|s| state.name(s)).unwrap_or_default();
     let refusal = ask.refusal(code, session, &name).holder(state);
     let current = refusal.current.clone().unwrap_or_default();
-    let refusal = refusal.say(format!("it is recorded already, and {current} is current now"));
+    let refusal = refusal.say(format!(
+        "it is recorded already, and {current} is current now"
+    ));
     if code == Code::StaleGeneration {
-        refusal.relation(Relation::Superseded).next(format!("tenure who {name}"), "says who holds it and since when")
+        refusal.relation(Relation::Superseded).next(
+            format!("tenure who {name}"),
+            "says who holds it and since when",
+        )
     } else {
-        refusal.next("tenure outcome KEY".into(), "says what the key was used for")
+        refusal.next(
+            "tenure outcome KEY".into(),
+            "says what the key was used for",
+        )
     }
 }
 

@@ -48,7 +48,7 @@ impl CheckView {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LossView {
     /// What it was.
-    pub event: Granted,
+    pub how: Granted,
     /// When.
     pub at: Moment,
     /// The generation after it.
@@ -57,6 +57,23 @@ pub struct LossView {
     pub actor: Option<String>,
     /// Why, where a reason was given.
     pub reason: Option<String>,
+}
+
+impl LossView {
+    /// The word of the event, as the log has it.
+    #[must_use]
+    pub fn event(&self) -> &'static str {
+        match self.how {
+            Granted::Forced => Granted::Adopted.as_str(),
+            other => other.as_str(),
+        }
+    }
+
+    /// Whether it was done by force.
+    #[must_use]
+    pub fn is_forced(&self) -> bool {
+        self.how == Granted::Forced
+    }
 }
 
 impl Lens<'_> {
@@ -88,7 +105,7 @@ impl Lens<'_> {
                 note.generation > presented || (note.generation == presented && ended)
             })
             .map(|note| LossView {
-                event: note.how,
+                how: note.how,
                 at: note.at,
                 generation: note.generation,
                 actor: note.actor.map(|a| self.text(a)),

@@ -1,5 +1,6 @@
 //! `log`: the events of the log, and those to come.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     cursor_file: Option<PathBuf>,
     /// Wait for what is still to come
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "until")]
     follow: bool,
     /// Only the last N
     #[arg(short = 'n', value_name = "N")]
@@ -95,16 +96,8 @@ impl Args {
         };
         seen = self.tail(ctx, &reader, &filter, from, seen)?;
         cursor.leave(ctx, &reader, seen)?;
-        while self.follow {
-            ctx.out.flush()?;
-            let position = Position(seen.position.0);
-            let wait = reader.wait_beyond(position, Deadline::after(LOOK_AGAIN));
-            wait.map_err(|error| ctx.fault(&error))?;
-            let before = seen;
-            seen = print(ctx, &reader, &filter, Position(position.0 + 1), seen)?;
-            if seen != before {
-                cursor.leave(ctx, &reader, seen)?;
-            }
+        if self.follow {
+            return match go_on(ctx, &reader, &filter, &cursor, seen)? {};
         }
         Ok(Exit::DONE)
     }
@@ -152,6 +145,27 @@ impl Args {
     }
 }
 
+/// Prints what comes, until something stops it.
+fn go_on(
+    ctx: &mut Context,
+    reader: &Reader,
+    filter: &Filter,
+    cursor: &Cursor,
+    mut seen: Head,
+) -> Result<Infallible, Stop> {
+    loop {
+        ctx.out.flush()?;
+        let position = Position(seen.position.0);
+        let wait = reader.wait_beyond(position, Deadline::after(LOOK_AGAIN));
+        wait.map_err(|error| ctx.fault(&error))?;
+        let before = seen;
+        seen = print(ctx, reader, filter, Position(position.0 + 1), seen)?;
+        if seen != before {
+            cursor.leave(ctx, reader, seen)?;
+        }
+    }
+}
+
 fn print(
     ctx: &mut Context,
     reader: &Reader,
@@ -193,31 +207,33 @@ fn walk(
         Some(When::At(until)) => Position(head.position.0.min(until.0)),
         _ => Position(head.position.0),
     };
+    // What is asked to begin behind the end has been looked at already.
+    let passed = if filter.until.is_none() { head } else { seen };
     if from > to {
-        return Ok(seen);
+        return Ok(passed);
     }
+    let (mut stopped, mut newest) = (None, seen);
     // Names of sessions and owners of work do not change: the newest state knows them all.
-    let state = reader
-        .view(Clone::clone)
-        .map_err(|error| ctx.fault(&error))?;
-    let mut stopped = None;
-    let mut newest = seen;
-    let walked = reader.frames(from, to, Depth::Whole, |frame| {
-        newest = frame.header.head();
-        for event in events(frame, &state) {
-            if filter.takes(&event)
-                && let Err(stop) = each(ctx, event)
-            {
-                stopped = Some(stop);
-                return Ok(false);
+    let walked = reader.view(|state| {
+        reader.frames(from, to, Depth::Whole, |frame| {
+            newest = frame.header.head();
+            for event in events(frame, state) {
+                if filter.takes(&event)
+                    && let Err(stop) = each(ctx, event)
+                {
+                    stopped = Some(stop);
+                    return Ok(false);
+                }
             }
-        }
-        Ok(true)
+            Ok(true)
+        })
     });
     if let Some(stop) = stopped {
         return Err(stop);
     }
-    walked.map_err(|error| ctx.fault(&error))?;
+    walked
+        .and_then(|inner| inner)
+        .map_err(|error| ctx.fault(&error))?;
     Ok(newest)
 }
 

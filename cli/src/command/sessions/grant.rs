@@ -66,11 +66,8 @@ pub fn answer(
     }
     ctx.out.essential(&token)?;
     if let Some(holder) = &view.holder {
-        ctx.out.say(format_args!(
-            "holder: {} for {}",
-            holder.label(),
-            holder.actor
-        ))?;
+        ctx.out
+            .say(format_args!("holder: {}", human::bearer(holder)))?;
         ctx.out
             .say(format_args!("process: {}", human::process(holder)))?;
     }
