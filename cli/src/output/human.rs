@@ -133,12 +133,12 @@ pub fn refusal(refusal: &RefusalView) -> Vec<Line> {
         ));
     }
     if let Some(stored) = &refusal.stored {
-        let kept = if stored.body_kept {
-            "what it carried is kept"
-        } else {
-            "what it carried is not kept"
+        let kept = match (stored.carried, stored.body_kept) {
+            (false, _) => "",
+            (true, true) => "; what it carried is kept",
+            (true, false) => "; what it carried is not kept",
         };
-        lines.push((DIM, format!("recorded as {}; {kept}", stored.id)));
+        lines.push((DIM, format!("recorded as {}{kept}", stored.id)));
     }
     if !refusal.next.is_empty() {
         lines.push((PLAIN, "you may:".to_owned()));

@@ -53,6 +53,8 @@ pub struct Stored {
     pub first: Moment,
     /// When it was last refused, as far as the log says.
     pub last: Moment,
+    /// Whether the refused command carried a body.
+    pub carried: bool,
     /// Whether what the refused command carried is kept. A command that carried nothing lost nothing.
     pub body_kept: bool,
     /// What the refused commands carried, oldest first.
@@ -80,7 +82,7 @@ impl Lens<'_> {
         };
         let stored = self.state.refusal_record(&refusal.key).and_then(|id| {
             let kept = carried.is_none_or(|body| self.keeps(id, body));
-            self.stored(id, kept, Vec::new())
+            self.stored(id, carried.is_some(), kept, Vec::new())
         });
         RefusalView {
             code: refusal.code,
@@ -106,7 +108,13 @@ impl Lens<'_> {
             .any(|(known, _)| digest.as_bytes().starts_with(known))
     }
 
-    fn stored(&self, id: RefusalNo, body_kept: bool, bodies: Vec<Vec<u8>>) -> Option<Stored> {
+    fn stored(
+        &self,
+        id: RefusalNo,
+        carried: bool,
+        body_kept: bool,
+        bodies: Vec<Vec<u8>>,
+    ) -> Option<Stored> {
         let record = self.state.refusal(id)?;
         Some(Stored {
             id,
@@ -114,6 +122,7 @@ impl Lens<'_> {
             count: record.count,
             first: record.first,
             last: record.last,
+            carried,
             body_kept,
             bodies,
         })
@@ -170,7 +179,7 @@ impl Lens<'_> {
                 effect: "shows what it carried",
             }],
             recorded_at: None,
-            stored: self.stored(id, kept, bodies),
+            stored: self.stored(id, !record.bodies.is_empty(), kept, bodies),
         }))
     }
 

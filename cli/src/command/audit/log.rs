@@ -1,6 +1,5 @@
 //! `log`: the events of the log, and those to come.
 
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ impl Args {
         seen = self.tail(ctx, &reader, &filter, from, seen)?;
         cursor.leave(ctx, &reader, seen)?;
         if self.follow {
-            return match go_on(ctx, &reader, &filter, &cursor, seen)? {};
+            return Err(go_on(ctx, &reader, &filter, &cursor, seen));
         }
         Ok(Exit::DONE)
     }
@@ -152,18 +151,31 @@ fn go_on(
     filter: &Filter,
     cursor: &Cursor,
     mut seen: Head,
-) -> Result<Infallible, Stop> {
+) -> Stop {
     loop {
-        ctx.out.flush()?;
-        let position = Position(seen.position.0);
-        let wait = reader.wait_beyond(position, Deadline::after(LOOK_AGAIN));
-        wait.map_err(|error| ctx.fault(&error))?;
-        let before = seen;
-        seen = print(ctx, reader, filter, Position(position.0 + 1), seen)?;
-        if seen != before {
-            cursor.leave(ctx, reader, seen)?;
+        match await_more(ctx, reader, filter, cursor, seen) {
+            Ok(head) => seen = head,
+            Err(stop) => return stop,
         }
     }
+}
+
+fn await_more(
+    ctx: &mut Context,
+    reader: &Reader,
+    filter: &Filter,
+    cursor: &Cursor,
+    seen: Head,
+) -> Result<Head, Stop> {
+    ctx.out.flush()?;
+    let position = Position(seen.position.0);
+    let wait = reader.wait_beyond(position, Deadline::after(LOOK_AGAIN));
+    wait.map_err(|error| ctx.fault(&error))?;
+    let head = print(ctx, reader, filter, Position(position.0 + 1), seen)?;
+    if head != seen {
+        cursor.leave(ctx, reader, head)?;
+    }
+    Ok(head)
 }
 
 fn print(
