@@ -20,9 +20,17 @@ pub(crate) fn append<T: bincode::Encode>(out: &mut Vec<u8>, value: &T) -> Result
     Ok(())
 }
 
-/// Decodes a value that must fill `bytes` exactly. The slice bounds every allocation.
+/// What decoding one payload may allocate, in bytes. A dispatch with every scope and anchor takes a twentieth.
+const PAYLOAD_MEMORY_MAX: usize = 4 << 20;
+
+/// Decodes a payload, which must fill `bytes` exactly. A length in the bytes is not believed beyond
+/// [`PAYLOAD_MEMORY_MAX`].
 pub(crate) fn exact<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, DecodeError> {
-    match bincode::decode_from_slice(bytes, standard())? {
+    within::<T, PAYLOAD_MEMORY_MAX>(bytes)
+}
+
+fn within<T: bincode::Decode<()>, const LIMIT: usize>(bytes: &[u8]) -> Result<T, DecodeError> {
+    match bincode::decode_from_slice(bytes, standard().with_limit::<LIMIT>())? {
         (value, read) if read == bytes.len() => Ok(value),
         _ => Err(DecodeError::Other("bytes are left over")),
     }
@@ -38,8 +46,18 @@ pub fn encode<T: bincode::Encode>(value: &T) -> Result<Vec<u8>, EncodeError> {
 
 /// Decodes what [`encode`] wrote.
 ///
+/// A length in the bytes is believed only as far as that many bytes could hold it, with room: an element of a
+/// list takes up to a few hundred bytes in memory and a dozen or more when encoded. bincode takes such a limit
+/// as a constant, hence the steps.
+///
 /// # Errors
-/// A fault for any other bytes; allocation is bounded by the length of `bytes` times the size of an element.
+/// A fault for any other bytes. What is allocated is bounded by the length of `bytes`.
 pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, DecodeError> {
-    exact(bytes)
+    match bytes.len() {
+        0..=0xffff => within::<T, 0x40_0000>(bytes),
+        0x1_0000..=0xf_ffff => within::<T, 0x400_0000>(bytes),
+        0x10_0000..=0xff_ffff => within::<T, 0x4000_0000>(bytes),
+        0x100_0000..=0xfff_ffff => within::<T, { usize::MAX >> 30 }>(bytes),
+        _ => within::<T, { usize::MAX >> 25 }>(bytes),
+    }
 }

@@ -42,6 +42,9 @@ pub struct Key {
     pub digest: [u8; 16],
     /// Digest of the command and everything it carries.
     pub payload: [u8; 16],
+    /// Where the key was used before, for another payload: found by whoever keeps the keys, and given to the
+    /// decision, which refuses. Such a use binds nothing.
+    pub taken: Option<Position>,
 }
 
 /// The process that a grant is made to, with its texts.

@@ -1,7 +1,7 @@
 //! `decide`: from a state and a request to events or a refusal. Reads, and changes nothing.
 //!
-//! Checks run in one order, and the first that fails is the code: shape of the call (before it comes here),
-//! session, generation, object, ownership, state of the object.
+//! Checks run in one order, and the first that fails is the code: shape of the call (most of it before it
+//! comes here), session, generation, object, ownership, state of the object.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ mod store;
 mod work;
 
 pub use fold::stands;
-pub use guard::{describe, refused, repeated};
+pub use guard::{describe, refused, stale_repeat};
 
 /// What a request comes to: the fence its frame carries and its events, in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +48,9 @@ impl Decision {
 /// The [`Refusal`], complete with who holds what and what may be done next.
 pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
     let ask = guard::Ask { state, request };
+    if let Some(at) = request.input.key.and_then(|key| key.taken) {
+        return Err(guard::key_reused(ask, at));
+    }
     match &request.input.command {
         Command::Register(c) => session::register(ask, c),
         Command::Adopt(c) => session::adopt(ask, c),
@@ -65,6 +68,6 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::Acknowledge(c) => mail::acknowledge(ask, c),
         Command::Count(c) => Ok(store::count(state, c)),
         Command::Settle(c) => Ok(store::settle(state, c)),
-        Command::AcceptFinding(c) => Ok(store::accept_finding(c)),
+        Command::AcceptFinding(c) => Ok(store::accept_finding(state, c)),
     }
 }

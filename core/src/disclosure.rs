@@ -46,50 +46,40 @@ pub struct Shared {
     pub dispatches: Vec<DispatchNo>,
 }
 
-/// Every session at work where `scopes` are, in order of session numbers; `asker` itself is left out, its
-/// former holders are not.
+/// Every session at work where `scopes` are, in order of session numbers, each behind its former holders;
+/// `asker` itself is left out, its former holders are not.
 #[must_use]
 pub fn shared(state: &State, asker: Option<SessionNo>, scopes: &[Scope<Symbol>]) -> Vec<Shared> {
     let mut found = Vec::new();
     if scopes.is_empty() {
         return found;
     }
-    for number in (0..state.sessions.len()).map(|n| SessionNo(n as u64)) {
-        let Some(session) = state.session(number) else {
-            continue;
-        };
-        if session.retired && session.formers.is_empty() {
-            continue;
-        }
-        let Some(meeting) = meet(state, number, scopes) else {
-            continue;
-        };
+    for (number, session) in state.sessions.iter().enumerate() {
+        let number = SessionNo(number as u64);
         for former in &session.formers {
-            found.push(Shared {
+            let places = former.places.iter();
+            let places = places.map(|p| (p.source, p.dispatch, &p.scope));
+            found.extend(meet(state, number, places, scopes).map(|meeting| Shared {
                 former: Some((former.generation, former.holder)),
-                ..meeting.clone()
-            });
+                ..meeting
+            }));
         }
         if Some(number) != asker && !session.retired {
-            found.push(meeting);
+            found.extend(meet(state, number, state.presence(number), scopes));
         }
     }
     found
 }
 
-/// Where one session meets the scopes, by the strongest source that does.
-fn meet(state: &State, session: SessionNo, scopes: &[Scope<Symbol>]) -> Option<Shared> {
+/// Where somebody at `places` meets the scopes, by the strongest source that does.
+fn meet<'s>(
+    state: &State,
+    session: SessionNo,
+    places: impl Iterator<Item = (Presence, Option<DispatchNo>, &'s Scope<Symbol>)>,
+    scopes: &[Scope<Symbol>],
+) -> Option<Shared> {
     let mut meeting: Option<Shared> = None;
-    let working = state.live_of(session).any(|(n, _)| {
-        state
-            .dispatch(n)
-            .is_some_and(|r| r.state == crate::state::DispatchState::Accepted)
-    });
-    for (source, dispatch, theirs) in state.presence(session) {
-        // A session at work is where its dispatches say; its checkout only speaks for it when it has none.
-        if source == Presence::Present && working {
-            continue;
-        }
+    for (source, dispatch, theirs) in places {
         let text = |s: Symbol| state.pool.get(s);
         let Some(level) = scopes
             .iter()

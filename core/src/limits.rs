@@ -28,11 +28,23 @@ pub const KEY_BYTES_MAX: usize = 256;
 /// Refusal records open at a time; further ones share the record `other`, so that a reject loop over many
 /// names cannot grow the log.
 pub const REFUSALS_OPEN_MAX: usize = 256;
+/// A refusal record is open until so many frames have passed without one about it. More than all open records
+/// together can fill (each keeps [`REFUSED_BODIES_MAX`] bodies and logs its count at 20 powers of ten), so
+/// refusals alone close none, and the log grows by them only as it grows by other things.
+pub const REFUSAL_OPEN_FRAMES: u64 = 32_768;
 /// Differing bodies kept for one refusal record.
 pub const REFUSED_BODIES_MAX: usize = 64;
 /// Bytes of differing bodies kept for one refusal record (1 MiB).
 pub const REFUSED_BODY_BYTES_MAX: u64 = 1 << 20;
 /// Texts of one frame: what a dispatch with every scope and label can need, with room.
 pub const TEXTS_MAX: usize = 512;
-/// Former holders remembered for one session until they are proven dead; the oldest give way.
+/// Former holders remembered for one session; the oldest give way.
 pub const FORMERS_MAX: usize = 16;
+/// Places remembered of one former holder: two dispatches with every scope. Declared ones come first.
+pub const FORMER_PLACES_MAX: usize = 128;
+
+const _: () = {
+    // Bodies, and counts at 10, 100, ... up to the largest 64-bit number.
+    let frames_of_one = REFUSED_BODIES_MAX + 1 + 19;
+    assert!(((REFUSALS_OPEN_MAX + 1) * frames_of_one) as u64 * 4 < REFUSAL_OPEN_FRAMES * 3);
+};

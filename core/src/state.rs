@@ -11,8 +11,10 @@ use alloc::vec::Vec;
 use bincode::{Decode, Encode};
 use hashbrown::HashMap;
 
+use crate::disclosure::Presence;
 use crate::generation::{self, Generation, Lapse, Standing};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo};
+use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
 use crate::text::{Pool, Symbol};
 
 pub mod mail;
@@ -20,7 +22,7 @@ pub mod session;
 pub mod work;
 
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
-pub use session::{Former, GrantNote, Granted, Holder, Session};
+pub use session::{Former, GrantNote, Granted, Holder, Place, Session};
 pub use work::{Dispatch, DispatchRow, DispatchState, Located};
 
 use crate::path::Scope;
@@ -50,12 +52,14 @@ pub struct RefusalRecord {
     pub bodies: Vec<([u8; 16], Position)>,
     /// Bytes of the bodies kept.
     pub body_bytes: u64,
+    /// Which counter counts its repeats, from 1; its own while the record is open. Zero: none was free.
+    pub slot: u16,
 }
 
 /// What makes refusals alike: coalesced by session, presented generation, command and subject.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RefusalKey {
-    /// The session concerned.
+    /// The session of the token presented; without one, the session concerned.
     pub session: Option<SessionNo>,
     /// The generation presented.
     pub presented: Option<Generation>,
@@ -63,6 +67,26 @@ pub struct RefusalKey {
     pub command: u16,
     /// What it was about.
     pub subject: Vec<u8>,
+}
+
+impl RefusalKey {
+    /// The key that everything shares which has none of its own: names nobody was given, calls without a
+    /// token, and whatever comes while [`REFUSALS_OPEN_MAX`] other records are open.
+    #[must_use]
+    pub fn other() -> Self {
+        Self {
+            session: None,
+            presented: None,
+            command: 0,
+            subject: b"other".to_vec(),
+        }
+    }
+
+    /// Whether it is the shared one.
+    #[must_use]
+    pub fn is_other(&self) -> bool {
+        self.session.is_none()
+    }
 }
 
 /// The state at one position.
@@ -134,9 +158,7 @@ impl State {
         if number.0 == 0 {
             None
         } else {
-            self.dispatches
-                .get(number.index())
-                .filter(|r| r.is_issued())
+            self.dispatches.get(number.index())
         }
     }
 
@@ -146,7 +168,7 @@ impl State {
         if number.0 == 0 {
             None
         } else {
-            self.envelopes.get(number.index()).filter(|r| r.is_issued())
+            self.envelopes.get(number.index())
         }
     }
 
@@ -160,21 +182,62 @@ impl State {
         }
     }
 
-    /// Number of the open refusal record that `key` falls under.
+    /// Number of the open refusal record that `key` falls under: its own or, where it can have none, the one
+    /// that everything else shares. `None`: the next such refusal opens one.
     #[must_use]
     pub fn refusal_record(&self, key: &RefusalKey) -> Option<RefusalNo> {
+        match self.own_record(key) {
+            Some(number) => Some(number),
+            None if self.shares_record(key) => self.own_record(&RefusalKey::other()),
+            None => None,
+        }
+    }
+
+    /// Whether refusals of `key` go to the shared record: too many others are open.
+    #[must_use]
+    pub fn shares_record(&self, key: &RefusalKey) -> bool {
+        key.is_other()
+            || self.own_record(key).is_none()
+                && self
+                    .open_records()
+                    .filter(|(_, r)| r.session.is_some())
+                    .count()
+                    >= REFUSALS_OPEN_MAX
+    }
+
+    fn own_record(&self, key: &RefusalKey) -> Option<RefusalNo> {
         let subject = self.pool.find(&key.subject)?;
-        self.refusals
-            .iter()
-            .enumerate()
-            .skip(1)
+        self.open_records()
             .find(|(_, r)| {
                 r.session == key.session
                     && r.presented == key.presented
                     && r.command == key.command
                     && r.subject == subject
             })
-            .map(|(n, _)| RefusalNo(n as u64))
+            .map(|(number, _)| number)
+    }
+
+    /// The lowest counter that no open record uses; zero when all do.
+    pub(crate) fn free_slot(&self) -> u16 {
+        const SLOTS: usize = REFUSALS_OPEN_MAX + 1;
+        let mut taken = [false; SLOTS + 1];
+        for (_, record) in self.open_records() {
+            if let Some(slot) = taken.get_mut(usize::from(record.slot)) {
+                *slot = true;
+            }
+        }
+        taken[0] = true;
+        let free = taken.iter().position(|taken| !taken).unwrap_or(0);
+        u16::try_from(free).unwrap_or(0)
+    }
+
+    /// Records that were touched within the last [`REFUSAL_OPEN_FRAMES`] frames.
+    fn open_records(&self) -> impl Iterator<Item = (RefusalNo, &RefusalRecord)> {
+        let closed = self.at.position.0.checked_sub(REFUSAL_OPEN_FRAMES);
+        let records = self.refusals.iter().enumerate().skip(1);
+        records
+            .filter(move |(_, r)| closed.is_none_or(|closed| r.last.position.0 > closed))
+            .map(|(n, r)| (RefusalNo(n as u64), r))
     }
 
     /// Number the next dispatch gets.
@@ -211,24 +274,19 @@ impl State {
             .filter_map(|d| self.live.get(d).map(|live| (*d, live)))
     }
 
-    /// The scopes at which a session is present, each with what is known about it.
+    /// The places where a session is at work: where its accepted dispatches say, where it was seen to write,
+    /// and the checkout it said it works in, which only speaks for it while it has no such dispatch.
     pub fn presence(
         &self,
         session: SessionNo,
-    ) -> impl Iterator<
-        Item = (
-            crate::disclosure::Presence,
-            Option<DispatchNo>,
-            &Scope<Symbol>,
-        ),
-    > {
-        use crate::disclosure::Presence;
+    ) -> impl Iterator<Item = (Presence, Option<DispatchNo>, &Scope<Symbol>)> {
+        let working = move |n: &DispatchNo| {
+            self.dispatch(*n)
+                .is_some_and(|r| r.state == DispatchState::Accepted)
+        };
         let declared = self
             .live_of(session)
-            .filter(|(n, _)| {
-                self.dispatch(*n)
-                    .is_some_and(|r| r.state == DispatchState::Accepted)
-            })
+            .filter(move |(n, _)| working(n))
             .flat_map(|(n, d)| {
                 d.writes
                     .iter()
@@ -236,7 +294,11 @@ impl State {
             });
         let record = self.session(session);
         let observed = record.into_iter().flat_map(|s| s.observed.iter());
-        let present = record.into_iter().flat_map(|s| s.checkout.iter());
+        let idle = !self.live_of(session).any(|(n, _)| working(&n));
+        let present = record
+            .filter(|_| idle)
+            .into_iter()
+            .flat_map(|s| s.checkout.iter());
         declared
             .chain(observed.map(|w| (Presence::Observed, None, w)))
             .chain(present.map(|w| (Presence::Present, None, w)))

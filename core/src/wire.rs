@@ -14,6 +14,18 @@ macro_rules! wire_enum {
             /// Every variant, in the order of the numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
+            /// Its number, as recorded: assigned by hand, never the order of variants.
+            #[must_use]
+            pub const fn number(self) -> u8 {
+                match self { $(Self::$variant => $number,)* }
+            }
+
+            /// The variant with that number.
+            #[must_use]
+            pub const fn from_number(number: u8) -> Option<Self> {
+                match number { $($number => Some(Self::$variant),)* _ => None }
+            }
+
             /// The word printed for it.
             #[must_use]
             pub fn as_str(self) -> &'static str {
@@ -32,8 +44,7 @@ macro_rules! wire_enum {
                 &self,
                 encoder: &mut E,
             ) -> Result<(), bincode::error::EncodeError> {
-                let number: u8 = match self { $(Self::$variant => $number,)* };
-                number.encode(encoder)
+                self.number().encode(encoder)
             }
         }
 
@@ -41,10 +52,9 @@ macro_rules! wire_enum {
             fn decode<D: bincode::de::Decoder<Context = C>>(
                 decoder: &mut D,
             ) -> Result<Self, bincode::error::DecodeError> {
-                match <u8 as bincode::Decode<C>>::decode(decoder)? {
-                    $($number => Ok(Self::$variant),)*
-                    _ => Err(bincode::error::DecodeError::Other(concat!("unknown ", stringify!($name)))),
-                }
+                let number = <u8 as bincode::Decode<C>>::decode(decoder)?;
+                Self::from_number(number)
+                    .ok_or(bincode::error::DecodeError::Other(concat!("unknown ", stringify!($name))))
             }
         }
 

@@ -22,6 +22,7 @@ use crate::entry;
 use crate::error::{Error, Trace};
 use crate::host::Host;
 use crate::source::{Looking, Source};
+use crate::store::answer::retain_living;
 use crate::store::keys;
 use crate::store::live::Live;
 
@@ -255,7 +256,8 @@ impl Reader {
                 .iter()
                 .map(|s| s.map(|p| state.pool.intern(p)))
                 .collect();
-            let list = shared(&state, asker, &scopes);
+            let mut list = shared(&state, asker, &scopes);
+            retain_living(&*self.host, &mut list);
             let said = instruction(&list);
             (list, said)
         })

@@ -16,8 +16,9 @@ use crate::error::{Error, Failure};
 use crate::host::Host;
 use crate::reader::Reader;
 
-mod answer;
+pub(crate) mod answer;
 mod group;
+mod judge;
 pub(crate) mod keys;
 pub(crate) mod live;
 mod payload;

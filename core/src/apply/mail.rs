@@ -5,7 +5,6 @@ use crate::id::EnvelopeNo;
 use crate::state::{CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind, State};
 
 use super::Fold;
-use super::work::GAP_MAX;
 
 pub(super) fn sent(fold: Fold<'_>, state: &mut State, e: &Sent) {
     let row = EnvelopeRow {
@@ -24,18 +23,20 @@ pub(super) fn sent(fold: Fold<'_>, state: &mut State, e: &Sent) {
     open(state, e.envelope, row);
 }
 
-/// Puts an envelope into its session's inbox under a number not given yet.
+/// Puts an envelope into its session's inbox under the next number.
 pub(super) fn open(state: &mut State, number: EnvelopeNo, row: EnvelopeRow) {
-    let index = number.index();
-    let taken = state.envelope(number).is_some() || index > state.envelopes.len() + GAP_MAX;
-    if number.0 == 0 || taken || state.session(row.session).is_none() {
+    if number != state.next_envelope() {
         return;
     }
-    if state.envelopes.len() <= index {
-        state.envelopes.resize(index + 1, EnvelopeRow::GAP);
+    let Some(session) = state.sessions.get_mut(row.session.index()) else {
+        return;
+    };
+    session.inbox.push(number);
+    if state.envelopes.is_empty() {
+        // Number 0 is not used.
+        state.envelopes.push(EnvelopeRow::UNUSED);
     }
-    state.envelopes[index] = row;
-    state.sessions[row.session.index()].inbox.push(number);
+    state.envelopes.push(row);
 }
 
 pub(super) fn delivered(state: &mut State, e: &Delivered) {

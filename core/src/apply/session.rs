@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use crate::command::{Label, Ref};
 use crate::event::{Adopted, Carried, Fenced, Observed, Registered, Retired};
-use crate::id::{DispatchNo, EnvelopeNo};
-use crate::limits::{FORMERS_MAX, OBSERVED_SCOPES_MAX};
+use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
+use crate::limits::{FORMER_PLACES_MAX, FORMERS_MAX, OBSERVED_SCOPES_MAX};
 use crate::state::{
     CancelReason, DispatchState, EnvelopeKind, EnvelopeRow, EnvelopeState, Former, GrantNote,
-    Granted, NoticeKind, Session, State,
+    Granted, NoticeKind, Place, Session, State,
 };
 use crate::text::Symbol;
 
@@ -83,7 +83,14 @@ pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
         return;
     };
     let labels = labels(fold, state, old, &e.labels);
-    let session = &mut state.sessions[e.session.index()];
+    let places = if e.former {
+        places(state, e.session)
+    } else {
+        Vec::new()
+    };
+    let Some(session) = state.sessions.get_mut(e.session.index()) else {
+        return;
+    };
     if let Some(former) = session.holder.filter(|_| e.former) {
         if session.formers.len() == FORMERS_MAX {
             session.formers.remove(0);
@@ -91,6 +98,7 @@ pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
         session.formers.push(Former {
             generation: session.generation,
             holder: former,
+            places,
         });
     }
     session.labels = labels;
@@ -107,6 +115,18 @@ pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
         actor: Some(holder.actor),
         reason,
     });
+}
+
+/// Where a session is at work, to be remembered of a holder that loses it.
+fn places(state: &State, session: SessionNo) -> Vec<Place> {
+    let places = state.presence(session).take(FORMER_PLACES_MAX);
+    places
+        .map(|(source, dispatch, scope)| Place {
+            source,
+            dispatch,
+            scope: scope.clone(),
+        })
+        .collect()
 }
 
 /// What is unfinished belongs to the same conversation: it is stamped with the new generation, and what was
@@ -130,42 +150,34 @@ pub(super) fn carried(state: &mut State, e: &Carried) {
 
 /// What is unfinished under an older generation is over; each unread reply becomes a review.
 pub(super) fn fenced(fold: Fold<'_>, state: &mut State, e: &Fenced) {
-    let Some(session) = state.sessions.get(e.session.index()) else {
-        return;
-    };
-    let (open, inbox) = (session.open.clone(), session.inbox.clone());
-    for number in open {
-        if state
-            .dispatch(number)
-            .is_some_and(|row| row.generation < e.below)
-        {
-            work::close(
-                fold,
-                state,
-                number,
-                DispatchState::Fenced,
-                CancelReason::FencedGeneration,
-            );
-        }
-    }
-    let mut replies: Vec<EnvelopeNo> = Vec::new();
-    for number in inbox {
-        let Some(row) = state.envelope(number).copied() else {
-            continue;
-        };
-        if row.generation < e.below && row.is_open() {
-            mail::close(
-                state,
-                number,
-                EnvelopeState::Cancelled,
-                CancelReason::FencedGeneration,
-            );
-            if row.is_reply() {
-                replies.push(number);
+    let reason = CancelReason::FencedGeneration;
+    let mut unread: Vec<EnvelopeNo> = Vec::new();
+    ending(state, e.session, |state, open, inbox| {
+        for number in open {
+            if state
+                .dispatch(*number)
+                .is_some_and(|row| row.generation < e.below)
+            {
+                work::close(fold, state, *number, DispatchState::Fenced, reason);
             }
         }
-    }
-    for (offset, reply) in replies.into_iter().enumerate() {
+        for number in inbox {
+            let Some(row) = state.envelope(*number).copied() else {
+                continue;
+            };
+            if row.generation >= e.below || !row.is_open() {
+                continue;
+            }
+            mail::close(state, *number, EnvelopeState::Cancelled, reason);
+            match (row.kind, row.re) {
+                (EnvelopeKind::Message, Some(_)) => unread.push(*number),
+                // A review that nobody read: the reply that it names is unread still.
+                (EnvelopeKind::Review, Some(Ref::Envelope(reply))) => unread.push(reply),
+                _ => {}
+            }
+        }
+    });
+    for (number, reply) in (e.first_review.0..).zip(unread) {
         let row = EnvelopeRow {
             session: e.session,
             generation: e.below,
@@ -179,50 +191,59 @@ pub(super) fn fenced(fold: Fold<'_>, state: &mut State, e: &Fenced) {
             position: fold.at.position,
             body: None,
         };
-        mail::open(state, EnvelopeNo(e.first_review.0 + offset as u64), row);
+        mail::open(state, EnvelopeNo(number), row);
     }
 }
 
-/// Open work is cancelled and its items are free; pending notices are cancelled; other mail stays visible
-/// until a register fences it.
+/// Lets `end` close open dispatches and envelopes of a session, and makes its lists anew once: taking each
+/// off by itself would cost the square of their number.
+fn ending(
+    state: &mut State,
+    session: SessionNo,
+    end: impl FnOnce(&mut State, &[DispatchNo], &[EnvelopeNo]),
+) {
+    let Some(record) = state.sessions.get_mut(session.index()) else {
+        return;
+    };
+    let mut open = core::mem::take(&mut record.open);
+    let mut inbox = core::mem::take(&mut record.inbox);
+    end(state, &open, &inbox);
+    open.retain(|d| state.live.contains_key(d));
+    inbox.retain(|e| state.envelope(*e).is_some_and(EnvelopeRow::is_open));
+    if let Some(record) = state.sessions.get_mut(session.index()) {
+        (record.open, record.inbox) = (open, inbox);
+    }
+}
+
+/// Open work is cancelled and its items are free; notices are cancelled; other mail stays visible until a
+/// register fences it.
 pub(super) fn retired(fold: Fold<'_>, state: &mut State, e: &Retired) {
-    let reason = e.reason.map(|r| fold.symbol(state, r));
+    let why = e.reason.map(|r| fold.symbol(state, r));
     let Some(session) = state.sessions.get_mut(e.session.index()) else {
         return;
     };
     session.retired = true;
-    session.last_seen = fold.at;
     session.grants.push(GrantNote {
         generation: e.generation,
         how: Granted::Retired,
         at: fold.at,
         actor: None,
-        reason,
+        reason: why,
     });
-    let open: Vec<DispatchNo> = session.open.clone();
-    for number in open {
-        work::close(
-            fold,
-            state,
-            number,
-            DispatchState::Cancelled,
-            CancelReason::SessionRetired,
-        );
-    }
-    let inbox = state.sessions[e.session.index()].inbox.clone();
-    for number in inbox {
-        if state
-            .envelope(number)
-            .is_some_and(|row| row.kind == EnvelopeKind::Notice)
-        {
-            mail::close(
-                state,
-                number,
-                EnvelopeState::Cancelled,
-                CancelReason::SessionRetired,
-            );
+    let reason = CancelReason::SessionRetired;
+    ending(state, e.session, |state, open, inbox| {
+        for number in open {
+            work::close(fold, state, *number, DispatchState::Cancelled, reason);
         }
-    }
+        for number in inbox {
+            if state
+                .envelope(*number)
+                .is_some_and(|row| row.kind == EnvelopeKind::Notice)
+            {
+                mail::close(state, *number, EnvelopeState::Cancelled, reason);
+            }
+        }
+    });
 }
 
 pub(super) fn observed(fold: Fold<'_>, state: &mut State, e: &Observed) {

@@ -3,15 +3,13 @@
 use alloc::vec::Vec;
 
 use crate::event::{IncarnationRaised, RefusalsCounted, Refused};
-use crate::id::SessionNo;
 use crate::state::{GrantNote, Granted, RefusalRecord, State};
 
 use super::{Fold, touch};
 
 pub(super) fn refused(fold: Fold<'_>, state: &mut State, e: &Refused) {
     let subject = fold.symbol(state, e.subject);
-    let index = e.refusal.index();
-    if index == state.refusals.len().max(1) {
+    if e.refusal == state.next_refusal() {
         let record = RefusalRecord {
             code: e.code,
             session: e.session,
@@ -24,6 +22,7 @@ pub(super) fn refused(fold: Fold<'_>, state: &mut State, e: &Refused) {
             count: 0,
             bodies: Vec::new(),
             body_bytes: 0,
+            slot: state.free_slot(),
         };
         if state.refusals.is_empty() {
             // Number 0 is not used.
@@ -31,16 +30,17 @@ pub(super) fn refused(fold: Fold<'_>, state: &mut State, e: &Refused) {
         }
         state.refusals.push(record);
     }
-    let Some(record) = state.refusals.get_mut(index) else {
+    let Some(record) = state.refusals.get_mut(e.refusal.index()) else {
         return;
     };
-    record.count += 1;
+    record.count = record.count.saturating_add(1);
     record.last = fold.at;
     if let Some(digest) = e.body {
         record.bodies.push((digest, fold.at.position));
-        record.body_bytes += e.body_bytes;
+        record.body_bytes = record.body_bytes.saturating_add(e.body_bytes);
     }
-    if let Some(session) = e.session {
+    // Whoever presented a token of the session was in contact with it; others were only after it.
+    if let (Some(session), Some(_)) = (e.session, e.presented) {
         touch(state, session, fold.at);
     }
 }
@@ -83,6 +83,5 @@ pub(super) fn raised(fold: Fold<'_>, state: &mut State, e: &IncarnationRaised) {
                 row.generation = generation;
             }
         }
-        touch(state, SessionNo(number as u64), fold.at);
     }
 }

@@ -32,16 +32,15 @@ pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
         opened: fold.at,
         since: fold.at,
     };
-    let (number, index) = (e.dispatch, e.dispatch.index());
-    // A number beyond the next one leaves a gap, as after a salvage; one already given changes nothing.
-    if number.0 == 0 || state.dispatch(number).is_some() || index > state.dispatches.len() + GAP_MAX
-    {
+    let number = e.dispatch;
+    if number != state.next_dispatch() {
         return;
     }
-    if state.dispatches.len() <= index {
-        state.dispatches.resize(index + 1, DispatchRow::GAP);
+    if state.dispatches.is_empty() {
+        // Number 0 is not used.
+        state.dispatches.push(DispatchRow::UNUSED);
     }
-    state.dispatches[index] = row;
+    state.dispatches.push(row);
     state.index_item(dispatch.item, number);
     let envelope = EnvelopeRow {
         session: e.session,
@@ -62,9 +61,6 @@ pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
     }
     mail::open(state, e.envelope, envelope);
 }
-
-/// How far a number may run ahead of the last one given: bounds what hostile bytes can make us allocate.
-pub(super) const GAP_MAX: usize = 1 << 20;
 
 pub(super) fn accepted(fold: Fold<'_>, state: &mut State, e: &Accepted) {
     enter(fold, state, e.dispatch, DispatchState::Accepted);
@@ -92,7 +88,7 @@ pub(super) fn joined(fold: Fold<'_>, state: &mut State, e: &Joined) {
         .filter(|s| s.former.is_none())
         .map(|s| s.session)
         .collect();
-    for (offset, session) in incumbents.into_iter().enumerate() {
+    for (number, session) in (e.first_notice.0..).zip(incumbents) {
         let Some(generation) = state.session(session).map(|s| s.generation) else {
             continue;
         };
@@ -109,7 +105,7 @@ pub(super) fn joined(fold: Fold<'_>, state: &mut State, e: &Joined) {
             position: fold.at.position,
             body: None,
         };
-        mail::open(state, EnvelopeNo(e.first_notice.0 + offset as u64), row);
+        mail::open(state, EnvelopeNo(number), row);
     }
 }
 
@@ -187,8 +183,8 @@ pub(super) fn close(
     enter(fold, state, number, to);
     state.live.remove(&number);
     state.free_item(dispatch.item);
-    let owner = state.dispatches[number.index()].session;
-    if let Some(session) = state.sessions.get_mut(owner.index()) {
+    let owner = state.dispatch(number).map(|row| row.session);
+    if let Some(session) = owner.and_then(|o| state.sessions.get_mut(o.index())) {
         session.open.retain(|d| *d != number);
     }
     let envelope = match reason {

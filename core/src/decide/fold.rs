@@ -1,76 +1,259 @@
 //! The fence a second time, at fold time: honest writers are checked when they append, arbitrary bytes when
 //! they are read (F2).
+//!
+//! What is checked is whether `decide` could have written the entry here: its fence names what is current, its
+//! events are those of one decision under such a fence, and each is about something that stands so that it can
+//! happen. What people may do by which right (evidence, force, keys) is not: an audit judges that from the
+//! input.
 
-use crate::event::{Entry, Event, Fence, FenceKind};
-use crate::id::SessionNo;
-use crate::state::State;
+use crate::event::{
+    Accepted, Adopted, AssignmentFailed, Cancelled, Carried, Dispatched, Entry, Event, Fence,
+    FenceKind, Fenced, Joined, Refused, Registered, Retired, Sent,
+};
+use crate::generation::{Generation, Standing};
+use crate::id::{DispatchNo, EnvelopeNo, Name, SessionNo};
+use crate::state::{DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, State};
 
 /// Whether an entry may be honoured at its position: its fence names what is current there, and its events
 /// are ones that such a fence carries. An entry that fails is applied by no projection.
 #[must_use]
 pub fn stands(state: &State, entry: &Entry) -> bool {
-    fence_stands(state, &entry.fence)
-        && entry.events.iter().all(|e| carried(state, &entry.fence, e))
+    let look = Look { state, entry };
+    look.life() && look.fence() && look.decision() && entry.events.iter().all(|e| look.event(e))
 }
 
-fn fence_stands(state: &State, fence: &Fence) -> bool {
-    match (fence.kind, fence.session, fence.named, fence.granted) {
-        (FenceKind::None, None, None, None) => true,
-        (FenceKind::Write, Some(session), Some(named), None) => state.check(session, named).is_ok(),
-        (FenceKind::Grant, Some(session), named, Some(granted)) => {
-            match (state.session(session), named) {
-                (None, None) => session.index() == state.sessions.len() && granted.number == 1,
-                (Some(known), Some(named)) => {
-                    named == known.generation
-                        && known.generation.next(state.incarnation) == Some(granted)
+/// An entry in front of the state that it would be applied to.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    state: &'a State,
+    entry: &'a Entry,
+}
+
+impl<'a> Look<'a> {
+    /// Written in the life of the log that the state is in, or in the one that it begins.
+    fn life(self) -> bool {
+        match self.entry.events.first() {
+            Some(Event::IncarnationRaised(e)) => {
+                e.incarnation == self.entry.incarnation && e.incarnation > self.state.incarnation
+            }
+            _ => self.entry.incarnation == self.state.incarnation,
+        }
+    }
+
+    fn fence(self) -> bool {
+        let Fence {
+            kind,
+            session,
+            named,
+            granted,
+        } = self.entry.fence;
+        match (kind, session, named, granted) {
+            (FenceKind::None, None, None, None) => true,
+            (FenceKind::Write, Some(session), Some(named), None) => {
+                self.state.check(session, named).is_ok()
+            }
+            (FenceKind::Grant, Some(session), named, Some(granted)) => {
+                match (self.state.session(session), named) {
+                    (None, None) => {
+                        session.index() == self.state.sessions.len()
+                            && granted == Generation::first(self.state.incarnation)
+                    }
+                    (Some(known), Some(named)) => {
+                        named == known.generation
+                            && known.generation.next(self.state.incarnation) == Some(granted)
+                    }
+                    _ => false,
                 }
-                _ => false,
+            }
+            _ => false,
+        }
+    }
+
+    /// The events are those of one decision. A replay of fences alone relies on a grant being in the events if
+    /// and only if it is in the fence. Events that touch no decision may stand anywhere, and are not seen here.
+    fn decision(self) -> bool {
+        use Event as E;
+        match (self.entry.fence.kind, &*self.entry.events) {
+            (FenceKind::Grant, [E::Registered(_)]) => self.entry.fence.named.is_none(),
+            (
+                FenceKind::Grant,
+                [E::Registered(_), E::Fenced(_)] | [E::Adopted(_), E::Carried(_)],
+            ) => self.entry.fence.named.is_some(),
+            (FenceKind::Grant, _) => false,
+            (FenceKind::Write, [E::Accepted(a), E::Joined(j)]) => a.dispatch == j.dispatch,
+            (FenceKind::None, [E::IncarnationRaised(_), E::HomeAccepted(_)]) => true,
+            (_, events) => events.len() <= 1,
+        }
+    }
+
+    /// Whether an event can happen here, and under this fence.
+    fn event(self, event: &Event) -> bool {
+        match event {
+            Event::Registered(e) => self.registered(e),
+            Event::Adopted(e) => self.adopted(e),
+            Event::Carried(e) => self.carried(e),
+            Event::Fenced(e) => self.fenced(e),
+            Event::Retired(e) => self.retired(e),
+            Event::Dispatched(e) => self.dispatched(e),
+            Event::Sent(e) => self.sent(e),
+            Event::Accepted(e) => self.accepted(e),
+            Event::Joined(e) => self.joined(e),
+            Event::Declined(e) => self.bound(e.dispatch, DispatchState::Queued),
+            Event::Reported(e) => self.bound(e.dispatch, DispatchState::Accepted),
+            Event::Cancelled(e) => self.cancelled(e),
+            Event::AssignmentFailed(e) => self.assignment_failed(e),
+            Event::Noted(e) => self.by(e.session),
+            Event::Observed(e) => self.by(e.session),
+            Event::Delivered(e) => self
+                .own(e.envelope)
+                .is_some_and(|row| row.state == EnvelopeState::Pending),
+            Event::Acknowledged(e) => self.own(e.envelope).is_some_and(EnvelopeRow::is_open),
+            Event::Refused(e) => self.by_nobody() && self.refused(e),
+            Event::RefusalsCounted(e) => {
+                self.by_nobody() && self.state.refusal(e.refusal).is_some()
+            }
+            // Whether it raises was asked first of all.
+            Event::IncarnationRaised(_) | Event::HomeAccepted(_) | Event::FindingAccepted(_) => {
+                self.by_nobody()
             }
         }
-        _ => false,
     }
-}
 
-/// Whether an event is one that this fence can carry.
-fn carried(state: &State, fence: &Fence, event: &Event) -> bool {
-    let by = |session: SessionNo| fence.kind == FenceKind::Write && fence.session == Some(session);
-    let by_or_operator = |session: Option<SessionNo>| match session {
-        Some(session) => by(session),
-        None => fence.kind == FenceKind::None,
-    };
-    let owner = |dispatch| state.dispatch(dispatch).map(|row| row.session);
-    match event {
-        Event::Registered(e) => granted(fence, e.session, e.generation),
-        Event::Adopted(e) => granted(fence, e.session, e.generation),
-        Event::Carried(e) => granted(fence, e.session, e.generation),
-        Event::Fenced(e) => granted(fence, e.session, e.below),
-        Event::Retired(e) => e.forced || by(e.session),
-        Event::Dispatched(e) => by_or_operator(e.from),
-        Event::Sent(e) => by_or_operator(e.from),
-        Event::Accepted(e) => by(e.session),
-        Event::Declined(e) => owner(e.dispatch).is_some_and(by),
-        Event::Reported(e) => owner(e.dispatch).is_some_and(by),
-        Event::Noted(e) => by(e.session),
-        Event::Observed(e) => by(e.session),
-        Event::Delivered(e) => state
-            .envelope(e.envelope)
-            .is_some_and(|row| by(row.session)),
-        Event::Acknowledged(e) => state
-            .envelope(e.envelope)
-            .is_some_and(|row| by(row.session)),
-        Event::Joined(_) => fence.kind == FenceKind::Write,
-        // Whose work it is decides between token and operator; an audit judges that from the input.
-        Event::Cancelled(_) | Event::AssignmentFailed(_) => fence.kind != FenceKind::Grant,
-        Event::Refused(_)
-        | Event::RefusalsCounted(_)
-        | Event::IncarnationRaised(_)
-        | Event::HomeAccepted(_)
-        | Event::FindingAccepted(_) => fence.kind == FenceKind::None,
+    /// Under a token of that session.
+    fn by(self, session: SessionNo) -> bool {
+        self.entry.fence.kind == FenceKind::Write && self.entry.fence.session == Some(session)
     }
-}
 
-fn granted(fence: &Fence, session: SessionNo, generation: crate::generation::Generation) -> bool {
-    fence.kind == FenceKind::Grant
-        && fence.session == Some(session)
-        && fence.granted == Some(generation)
+    /// The store itself, or an operator.
+    fn by_nobody(self) -> bool {
+        self.entry.fence.kind == FenceKind::None
+    }
+
+    fn by_giver(self, from: Option<SessionNo>) -> bool {
+        from.map_or(self.by_nobody(), |session| self.by(session))
+    }
+
+    fn granted(self, session: SessionNo, generation: Generation) -> bool {
+        let fence = &self.entry.fence;
+        fence.kind == FenceKind::Grant
+            && fence.session == Some(session)
+            && fence.granted == Some(generation)
+    }
+
+    fn registered(self, e: &Registered) -> bool {
+        let text = self.entry.texts.get(e.name);
+        let free = match self.state.session(e.session) {
+            None => {
+                let name = core::str::from_utf8(text).is_ok_and(|t| Name::parse(t).is_ok());
+                name && self.state.find(text).is_none()
+            }
+            Some(known) => known.retired && self.state.pool.get(known.name) == text,
+        };
+        free && self.granted(e.session, e.generation)
+    }
+
+    fn adopted(self, e: &Adopted) -> bool {
+        self.state.is_active(e.session) && self.granted(e.session, e.generation)
+    }
+
+    fn carried(self, e: &Carried) -> bool {
+        self.granted(e.session, e.generation)
+    }
+
+    fn fenced(self, e: &Fenced) -> bool {
+        self.granted(e.session, e.below) && e.first_review == self.state.next_envelope()
+    }
+
+    fn retired(self, e: &Retired) -> bool {
+        let allowed = if e.forced {
+            self.by_nobody()
+        } else {
+            self.by(e.session)
+        };
+        let stands = self
+            .state
+            .session(e.session)
+            .is_some_and(|s| !s.retired && s.generation == e.generation);
+        allowed && stands
+    }
+
+    /// Whether something can be put into the inbox of `session` at `generation` under that number.
+    fn addressed(self, session: SessionNo, generation: Generation, number: EnvelopeNo) -> bool {
+        let stands = self
+            .state
+            .session(session)
+            .is_some_and(|s| s.standing() != Standing::Retired && s.generation == generation);
+        stands && number == self.state.next_envelope()
+    }
+
+    fn dispatched(self, e: &Dispatched) -> bool {
+        self.by_giver(e.from)
+            && self.addressed(e.session, e.generation, e.envelope)
+            && e.dispatch == self.state.next_dispatch()
+            && self
+                .state
+                .live_dispatch_of(self.entry.texts.get(e.item))
+                .is_none()
+    }
+
+    fn sent(self, e: &Sent) -> bool {
+        self.by_giver(e.from) && self.addressed(e.session, e.generation, e.envelope)
+    }
+
+    /// A live dispatch in `state`, of the session and generation that the fence names.
+    fn bound(self, number: DispatchNo, state: DispatchState) -> bool {
+        let fence = &self.entry.fence;
+        let theirs = |row: &DispatchRow| {
+            self.by(row.session) && fence.named == Some(row.generation) && row.state == state
+        };
+        self.state.dispatch(number).is_some_and(theirs)
+    }
+
+    fn accepted(self, e: &Accepted) -> bool {
+        self.by(e.session)
+            && self.entry.fence.named == Some(e.generation)
+            && self.bound(e.dispatch, DispatchState::Queued)
+    }
+
+    fn joined(self, e: &Joined) -> bool {
+        self.bound(e.dispatch, DispatchState::Queued)
+            && e.first_notice == self.state.next_envelope()
+    }
+
+    /// Whether the fence may end a live dispatch that another session was given.
+    fn over(self, number: DispatchNo, forced: bool) -> bool {
+        let Some(live) = self.state.live.get(&number) else {
+            return false;
+        };
+        match (live.from, self.entry.fence.kind) {
+            (Some(giver), FenceKind::Write) => self.by(giver) && !forced,
+            (Some(_), FenceKind::None) => forced,
+            (None, FenceKind::Write) => !forced,
+            (None, FenceKind::None) => true,
+            (_, FenceKind::Grant) => false,
+        }
+    }
+
+    fn cancelled(self, e: &Cancelled) -> bool {
+        self.over(e.dispatch, e.forced)
+    }
+
+    fn assignment_failed(self, e: &AssignmentFailed) -> bool {
+        let queued = self
+            .state
+            .dispatch(e.dispatch)
+            .is_some_and(|row| row.state == DispatchState::Queued);
+        queued && self.over(e.dispatch, e.forced) && e.notice == self.state.next_envelope()
+    }
+
+    /// An envelope of the session and generation that the fence names.
+    fn own(self, number: EnvelopeNo) -> Option<&'a EnvelopeRow> {
+        let row = self.state.envelope(number)?;
+        let theirs = self.by(row.session) && self.entry.fence.named == Some(row.generation);
+        theirs.then_some(row)
+    }
+
+    fn refused(self, e: &Refused) -> bool {
+        e.refusal == self.state.next_refusal() || self.state.refusal(e.refusal).is_some()
+    }
 }

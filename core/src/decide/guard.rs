@@ -8,8 +8,8 @@ use crate::command::{Command, Ref, Request};
 use crate::event::{Event, Fence, FenceKind, Refused};
 use crate::generation::{Generation, Lapse};
 use crate::holder::{Proof, Verdict};
-use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
-use crate::limits::{REFUSALS_OPEN_MAX, REFUSED_BODIES_MAX, REFUSED_BODY_BYTES_MAX};
+use crate::id::{DispatchNo, EnvelopeNo, Position, SessionNo};
+use crate::limits::{REFUSED_BODIES_MAX, REFUSED_BODY_BYTES_MAX};
 use crate::refusal::{Code, Next, Refusal, Relation};
 use crate::state::{DispatchRow, EnvelopeRow, RefusalKey, Session, State};
 use crate::text::TextId;
@@ -102,13 +102,7 @@ impl<'a> Ask<'a> {
     /// The session and generation behind the token, checked.
     pub fn author(self) -> Result<Author, Refusal> {
         let Some(presented) = self.request.input.presented else {
-            return Err(self
-                .refusal(Code::MissingToken, None, "")
-                .say("this needs a token and none was given".into())
-                .next(
-                    "tenure ... --as NAME@GENERATION".into(),
-                    "names the session and the generation it was granted",
-                ));
+            return Err(self.missing_token());
         };
         let (session, _) = self.session(presented.name)?;
         self.generation(session, presented.generation)?;
@@ -116,6 +110,16 @@ impl<'a> Ask<'a> {
             session,
             generation: presented.generation,
         })
+    }
+
+    /// A call without a token that needs one: refused before anything is looked up (REG-8).
+    pub fn missing_token(self) -> Refusal {
+        self.refusal(Code::MissingToken, None, "")
+            .say("this needs a token and none was given".into())
+            .next(
+                "tenure ... --as NAME@GENERATION".into(),
+                "names the session and the generation it was granted",
+            )
     }
 
     /// A token if one is presented, else an operator.
@@ -223,6 +227,16 @@ impl<'a> Ask<'a> {
         let presented = self.request.input.presented;
         let token = presented.map(|p| format!("{}@{}", self.string(p.name), p.generation));
         let current = session.and_then(|s| describe(self.state, s));
+        // Refusals are alike for who asked, not for whom it was about.
+        let key = match self.presented_session().or(session) {
+            Some(session) if code != Code::UnknownSession => RefusalKey {
+                session: Some(session),
+                presented: presented.map(|p| p.generation),
+                command: self.request.input.command.kind(),
+                subject: self.object(subject),
+            },
+            _ => RefusalKey::other(),
+        };
         Refusal {
             code,
             message: String::new(),
@@ -236,12 +250,7 @@ impl<'a> Ask<'a> {
             evidence: None,
             next: Vec::new(),
             recorded_at: None,
-            key: RefusalKey {
-                session: session.or_else(|| self.presented_session()),
-                presented: presented.map(|p| p.generation),
-                command: self.request.input.command.kind(),
-                subject: self.object(subject),
-            },
+            key,
         }
     }
 
@@ -303,87 +312,92 @@ pub fn describe(state: &State, session: SessionNo) -> Option<String> {
     Some(format!("{}@{}", state.name(session), record.generation))
 }
 
-/// The bare refusal of a repeated command, with who is current filled in.
+/// A key that was used for another command: with another payload it is refused, wherever that payload leads.
+pub(super) fn key_reused(ask: Ask<'_>, at: Position) -> Refusal {
+    let mut refusal = repeated(ask.state, ask.request, Code::KeyReused);
+    refusal.message = format!("the key was used for another command, at position {at}");
+    refusal.recorded_at = Some(at);
+    refusal.next(
+        "tenure outcome KEY".into(),
+        "says what the key was used for",
+    )
+}
+
+/// The refusal of a command that is recorded already at `at`, while what it stood on or gave is no longer
+/// current.
 #[must_use]
-pub fn repeated(state: &State, request: &Request, code: Code) -> Refusal {
-    let ask = Ask { state, request };
-    let session = ask
-        .presented_session()
-        .or_else(|| match &request.input.command {
-            Command::Register(c) => state.find(ask.text(c.name)),
-            Command::Adopt(c) => state.find(ask.text(c.name)),
-            _ => None,
-        });
-    let name = session.map(|s| state.name(s)).unwrap_or_default();
-    let refusal = ask.refusal(code, session, &name).holder(state);
+pub fn stale_repeat(state: &State, request: &Request, at: Position) -> Refusal {
+    let refusal = repeated(state, request, Code::StaleGeneration);
+    let name = refusal.subject.clone();
     let current = refusal.current.clone().unwrap_or_default();
-    let refusal = refusal.say(format!(
-        "it is recorded already, and {current} is current now"
-    ));
-    if code == Code::StaleGeneration {
-        refusal.relation(Relation::Superseded).next(
+    let active = refusal.session.is_some_and(|s| state.is_active(s));
+    let (since, relation) = if active {
+        (format!("{current} is current now"), Relation::Superseded)
+    } else {
+        (format!("{name} was retired since"), Relation::Retired)
+    };
+    let mut refusal = refusal
+        .relation(relation)
+        .say(format!("it is recorded at position {at}, and {since}"))
+        .next(
             format!("tenure who {name}"),
             "says who holds it and since when",
-        )
-    } else {
-        refusal.next(
-            "tenure outcome KEY".into(),
-            "says what the key was used for",
-        )
-    }
+        );
+    refusal.recorded_at = Some(at);
+    refusal
+}
+
+fn repeated(state: &State, request: &Request, code: Code) -> Refusal {
+    let ask = Ask { state, request };
+    let named = match &request.input.command {
+        Command::Register(c) => state.find(ask.text(c.name)),
+        Command::Adopt(c) => state.find(ask.text(c.name)),
+        _ => None,
+    };
+    let session = ask.presented_session().or(named);
+    let name = session.map(|s| state.name(s)).unwrap_or_default();
+    ask.refusal(code, session, &name).holder(state)
 }
 
 /// The events that record a refusal: the first of its kind, or one that carries a body not seen before.
 /// `None`: it is only counted. The subject joins the texts of the request.
 #[must_use]
 pub fn refused(state: &State, request: &mut Request, refusal: &Refusal) -> Option<Decision> {
-    let known = state.refusal_record(&refusal.key);
-    let open = state.refusals.len().saturating_sub(1);
-    let shared = refusal.key.session.is_none() || (known.is_none() && open >= REFUSALS_OPEN_MAX);
-    let record = if shared { shared_record(state) } else { known };
+    let other = state.shares_record(&refusal.key);
+    let key = if other {
+        RefusalKey::other()
+    } else {
+        refusal.key.clone()
+    };
+    let record = state.refusal_record(&key);
     let body = request.bodies.iter().next();
+    let body_bytes = body.map_or(0, |b| b.len() as u64);
     let digest = body.map(|b| {
         let mut short = [0; 16];
         short.copy_from_slice(&blake3::hash(b).as_bytes()[..16]);
         short
     });
     if let Some(kept) = record.and_then(|n| state.refusal(n)) {
-        let bytes = kept.body_bytes + body.map_or(0, |b| b.len() as u64);
+        let bytes = kept.body_bytes.saturating_add(body_bytes);
         let room = kept.bodies.len() < REFUSED_BODIES_MAX && bytes <= REFUSED_BODY_BYTES_MAX;
         let new = digest.is_some_and(|d| kept.bodies.iter().all(|(known, _)| *known != d));
         if !new || !room {
             return None;
         }
     }
-    let body_bytes = body.map_or(0, |b| b.len() as u64);
-    let subject = request.texts.add(if shared {
-        b"other"
-    } else {
-        &refusal.key.subject
-    });
-    let session = if shared { None } else { refusal.key.session };
+    let current = key.session.and_then(|s| state.session(s));
     Some(Decision::plain(alloc::vec![
         Refused {
             refusal: record.unwrap_or_else(|| state.next_refusal()),
             code: refusal.code.number(),
-            session,
-            presented: if shared { None } else { refusal.key.presented },
-            command: if shared { 0 } else { refusal.key.command },
-            current: session.and_then(|s| state.session(s)).map(|s| s.generation),
-            subject,
+            session: key.session,
+            presented: key.presented,
+            command: key.command,
+            current: current.map(|s| s.generation),
+            subject: request.texts.add(&key.subject),
             body: digest,
             body_bytes,
         }
         .into()
     ]))
-}
-
-/// The record that further keys share.
-fn shared_record(state: &State) -> Option<crate::id::RefusalNo> {
-    state.refusal_record(&RefusalKey {
-        session: None,
-        presented: None,
-        command: 0,
-        subject: b"other".to_vec(),
-    })
 }

@@ -71,7 +71,7 @@ fn own<'a>(ask: Ask<'a>, author: Author, number: EnvelopeNo) -> Result<&'a Envel
         return Ok(row);
     }
     let name = ask.state.name(row.session);
-    let mut refusal = ask
+    Err(ask
         .refusal(
             Code::NotYourEnvelope,
             Some(row.session),
@@ -80,9 +80,7 @@ fn own<'a>(ask: Ask<'a>, author: Author, number: EnvelopeNo) -> Result<&'a Envel
         .holder(ask.state)
         .relation(Relation::Foreign)
         .say(format!("{number} is for {name}@{}", row.generation))
-        .next(format!("tenure show {number}"), "shows that envelope");
-    refusal.key.session = Some(author.session);
-    Err(refusal)
+        .next(format!("tenure show {number}"), "shows that envelope"))
 }
 
 fn cancelled(ask: Ask<'_>, number: EnvelopeNo, row: &EnvelopeRow) -> Refusal {

@@ -13,9 +13,10 @@ use crate::holder::{Proof, Verdict};
 use crate::id::SessionNo;
 use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{EnvelopeKind, EnvelopeState, Session};
+use crate::text::TextId;
 
 use super::Decision;
-use super::guard::Ask;
+use super::guard::{Ask, Authority};
 
 fn grant(
     session: SessionNo,
@@ -198,36 +199,52 @@ fn held(ask: Ask<'_>, number: SessionNo, verdict: Verdict, proofs: Vec<Proof>) -
 
 /// Gives a session back (REG-20): idempotent until the next register. Without its token only by force.
 pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
+    let input = &ask.request.input;
+    if input.presented.is_none() && input.force.is_none() {
+        return Err(ask.missing_token());
+    }
     let (number, session) = ask.session(c.name)?;
-    let forced = ask.request.input.force;
-    let author = match ask.request.input.presented {
-        Some(presented) if session.retired && presented.generation == session.generation => {
+    let own = |name: TextId| ask.text(name) == ask.text(c.name);
+    let authority = match input.presented {
+        Some(p) if own(p.name) && session.retired && p.generation == session.generation => {
             return Ok(Decision::nothing());
         }
-        Some(_) => Some(ask.author()?),
-        None if forced.is_some() && session.retired => return Ok(Decision::nothing()),
-        None if forced.is_some() => None,
-        None => {
-            return Err(ask
-                .author()
-                .err()
-                .unwrap_or_else(|| already_active(ask, number)));
-        }
+        Some(_) => match ask.author()? {
+            author if author.session == number => Authority::Token(author),
+            _ if input.force.is_some() => Authority::Operator,
+            _ => return Err(not_its_token(ask, number)),
+        },
+        None => Authority::Operator,
     };
+    if session.retired {
+        return Ok(Decision::nothing());
+    }
     if c.if_idle {
         idle(ask, number, session)?;
     }
     let retired = Retired {
         session: number,
         generation: session.generation,
-        reason: c.reason.or(forced),
-        forced: author.is_none(),
+        reason: c.reason.or(input.force),
+        forced: authority.session().is_none(),
     };
-    let events = vec![retired.into()];
-    Ok(match author {
-        Some(author) => author.writes(events),
-        None => Decision::plain(events),
-    })
+    Ok(authority.decides(vec![retired.into()]))
+}
+
+/// Only its own token gives a session back.
+fn not_its_token(ask: Ask<'_>, number: SessionNo) -> Refusal {
+    let name = ask.state.name(number);
+    let refusal = ask
+        .refusal(Code::Held, Some(number), &name)
+        .holder(ask.state)
+        .relation(Relation::Foreign);
+    let current = refusal.current.clone().unwrap_or_default();
+    refusal
+        .say(format!("{current} is given back under its own token only"))
+        .next(
+            format!("tenure retire {name} --force --reason TEXT"),
+            "retires it as operator, on the record",
+        )
 }
 
 /// Nothing open: no live dispatch, no envelope pending other than a notice (NOT-3).

@@ -37,8 +37,11 @@ pub(super) fn settle(state: &State, c: &Settle) -> Decision {
     Decision::plain(vec![raised.into(), home.into()])
 }
 
-/// A finding that stopped appends is acknowledged.
-pub(super) fn accept_finding(c: &AcceptFinding) -> Decision {
+/// A finding that stopped appends is acknowledged; what is no finding, or no longer, needs nothing.
+pub(super) fn accept_finding(state: &State, c: &AcceptFinding) -> Decision {
+    if !state.findings.contains(&c.position) {
+        return Decision::nothing();
+    }
     Decision::plain(vec![
         FindingAccepted {
             position: c.position,

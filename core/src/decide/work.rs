@@ -96,8 +96,6 @@ fn duplicate(ask: Ask<'_>, live: DispatchNo, item: &str) -> Refusal {
         );
     refusal.current = Some(live.to_string());
     refusal.since = row.map(|r| r.since);
-    // A duplicate concerns whoever asked; the owner of the item had no part in it.
-    refusal.key.session = ask.presented_session().or(owner);
     refusal
 }
 
@@ -144,7 +142,7 @@ fn owned<'a>(ask: Ask<'a>, author: Author, number: DispatchNo) -> Result<&'a Dis
         return Ok(row);
     }
     let name = ask.state.name(row.session);
-    let mut refusal = ask
+    Err(ask
         .refusal(
             Code::NotYourEnvelope,
             Some(row.session),
@@ -153,9 +151,7 @@ fn owned<'a>(ask: Ask<'a>, author: Author, number: DispatchNo) -> Result<&'a Dis
         .holder(ask.state)
         .relation(Relation::Foreign)
         .say(format!("{number} is for {name}@{}", row.generation))
-        .next(format!("tenure show {number}"), "shows that dispatch");
-    refusal.key.session = Some(author.session);
-    Err(refusal)
+        .next(format!("tenure show {number}"), "shows that dispatch"))
 }
 
 fn terminal(ask: Ask<'_>, number: DispatchNo, row: &DispatchRow) -> Refusal {
@@ -269,29 +265,27 @@ pub(super) fn fail(ask: Ask<'_>, c: &Fail) -> Result<Decision, Refusal> {
     Ok(authority.decides(vec![failed.into()]))
 }
 
-/// Who may end a dispatch without being its session.
+/// By whose authority a dispatch is ended from outside: whoever gave it, or an operator by force. What an
+/// operator gave, anybody may end. A token that is presented must be current, whatever else is said.
 fn over(ask: Ask<'_>, number: DispatchNo) -> Result<Authority, Refusal> {
     let authority = ask.author_or_operator()?;
     ask.dispatch(number)?;
-    let giver = ask.state.live.get(&number).and_then(|d| d.from);
-    let allowed = match (authority, giver) {
-        (Authority::Token(author), Some(giver)) => author.session == giver,
-        (Authority::Operator, Some(_)) => ask.request.input.force.is_some(),
-        (_, None) => true,
-    };
-    if allowed || !ask.state.live.contains_key(&number) {
+    let Some(giver) = ask.state.live.get(&number).and_then(|d| d.from) else {
         return Ok(authority);
+    };
+    match authority {
+        Authority::Token(author) if author.session == giver => return Ok(authority),
+        _ if ask.request.input.force.is_some() => return Ok(Authority::Operator),
+        _ => {}
     }
-    let by = giver.map_or_else(|| "an operator".into(), |g| ask.state.name(g));
-    let mut refusal = ask
-        .refusal(Code::NotYourEnvelope, giver, &number.to_string())
+    let by = ask.state.name(giver);
+    Err(ask
+        .refusal(Code::NotYourEnvelope, Some(giver), &number.to_string())
         .holder(ask.state)
         .relation(Relation::Foreign)
         .say(format!("{number} was given by {by}"))
         .next(
             format!("tenure cancel {number} --force --reason TEXT"),
             "withdraws it as operator, on the record",
-        );
-    refusal.key.session = authority.session().or(giver);
-    Err(refusal)
+        ))
 }

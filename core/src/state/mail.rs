@@ -97,8 +97,8 @@ pub struct EnvelopeRow {
 pub type Envelope<'a> = (EnvelopeNo, &'a EnvelopeRow);
 
 impl EnvelopeRow {
-    /// The row of a number that was never given (a gap left by a salvage).
-    pub(crate) const GAP: Self = Self {
+    /// What stands under number 0, which is not used.
+    pub(crate) const UNUSED: Self = Self {
         session: SessionNo(u64::MAX),
         generation: Generation {
             incarnation: 0,
@@ -114,12 +114,6 @@ impl EnvelopeRow {
         position: Position(0),
         body: None,
     };
-
-    /// Whether the number was given.
-    #[must_use]
-    pub fn is_issued(&self) -> bool {
-        self.session.0 != u64::MAX
-    }
 
     /// Neither acknowledged nor cancelled.
     #[must_use]
@@ -156,10 +150,10 @@ fn to_bytes(row: &EnvelopeRow) -> [u8; ROW_BYTES] {
         Some(Ref::Envelope(e)) => (2, e.0),
     };
     let small = u64::from_le_bytes([
-        row.kind as u8,
-        row.state as u8,
-        row.reason as u8,
-        row.notice as u8,
+        row.kind.number(),
+        row.state.number(),
+        row.reason.number(),
+        row.notice.number(),
         re_kind,
         0,
         0,
@@ -207,10 +201,10 @@ fn from_bytes(bytes: &[u8]) -> Option<EnvelopeRow> {
             incarnation,
             number,
         },
-        kind: *EnvelopeKind::ALL.get(kind as usize)?,
-        state: *EnvelopeState::ALL.get(state as usize)?,
-        reason: *CancelReason::ALL.get(reason as usize)?,
-        notice: *NoticeKind::ALL.get(notice as usize)?,
+        kind: EnvelopeKind::from_number(kind)?,
+        state: EnvelopeState::from_number(state)?,
+        reason: CancelReason::from_number(reason)?,
+        notice: NoticeKind::from_number(notice)?,
         from: given(from).map(SessionNo),
         dispatch: given(dispatch).map(DispatchNo),
         re: match re_kind {

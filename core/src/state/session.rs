@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use bincode::{Decode, Encode};
 
+use crate::disclosure::Presence;
 use crate::generation::{Generation, Standing};
 use crate::holder::Bearing;
 use crate::id::{DispatchNo, EnvelopeNo, Moment};
@@ -54,13 +55,26 @@ pub struct GrantNote {
     pub reason: Option<Symbol>,
 }
 
+/// Somewhere a session is at work.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Place {
+    /// How that is known.
+    pub source: Presence,
+    /// The dispatch that declares it.
+    pub dispatch: Option<DispatchNo>,
+    /// Where it is.
+    pub scope: Scope<Symbol>,
+}
+
 /// A holder that was superseded without proof of death, and may still be writing files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct Former {
     /// The generation it held.
     pub generation: Generation,
     /// Who it was.
     pub holder: Holder,
+    /// Where it was at work when it was superseded. What its session does since says nothing about it.
+    pub places: Vec<Place>,
 }
 
 /// A session.

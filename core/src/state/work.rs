@@ -64,8 +64,8 @@ pub struct DispatchRow {
 }
 
 impl DispatchRow {
-    /// The row of a number that was never given (a gap left by a salvage).
-    pub(crate) const GAP: Self = Self {
+    /// What stands under number 0, which is not used.
+    pub(crate) const UNUSED: Self = Self {
         session: SessionNo(u64::MAX),
         generation: Generation {
             incarnation: 0,
@@ -81,12 +81,6 @@ impl DispatchRow {
             time: Time(0),
         },
     };
-
-    /// Whether the number was given.
-    #[must_use]
-    pub fn is_issued(&self) -> bool {
-        self.session.0 != u64::MAX
-    }
 }
 
 /// A live dispatch.
@@ -115,7 +109,7 @@ fn to_bytes(row: &DispatchRow) -> [u8; ROW_BYTES] {
         row.session.0,
         row.generation.incarnation,
         row.generation.number,
-        row.state as u64,
+        u64::from(row.state.number()),
         row.opened.position.0,
         row.opened.time.0.cast_unsigned(),
         row.since.position.0,
@@ -139,7 +133,7 @@ fn from_bytes(bytes: &[u8]) -> Option<DispatchRow> {
             incarnation,
             number,
         },
-        state: *DispatchState::ALL.get(usize::try_from(state).ok()?)?,
+        state: DispatchState::from_number(u8::try_from(state).ok()?)?,
         opened: Moment {
             position: Position(op),
             time: Time(ot.cast_signed()),

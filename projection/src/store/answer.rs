@@ -4,9 +4,12 @@ use tenure_core::command::{Command, Request};
 use tenure_core::disclosure::{Shared, instruction, shared};
 use tenure_core::event::Event;
 use tenure_core::generation::Generation;
+use tenure_core::holder::{Verdict, judge};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Name, SessionNo, Token};
 use tenure_core::state::{Former, Holder, Session, State};
 use tenure_log::position::Receipt;
+
+use crate::host::Host;
 
 /// A call that was done.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,6 +70,40 @@ pub enum Answer {
     },
     /// Of everything else.
     Plain,
+}
+
+impl Answer {
+    /// The same answer without former holders that are provably dead by now: they write no files any more.
+    pub(super) fn without_the_dead(mut self, host: &dyn Host) -> Self {
+        match &mut self {
+            Self::Granted(grant) => {
+                let living = |f: &Former| !is_dead(host, &f.holder);
+                grant.former.retain(living);
+            }
+            Self::Accepted {
+                shared,
+                instruction: said,
+                ..
+            } => {
+                retain_living(host, shared);
+                *said = instruction(shared);
+            }
+            _ => {}
+        }
+        self
+    }
+}
+
+fn is_dead(host: &dyn Host, holder: &Holder) -> bool {
+    judge(&holder.bearing, &host.sight(&holder.bearing)).0 == Verdict::Dead
+}
+
+/// Takes former holders off a list that are provably dead.
+pub(crate) fn retain_living(host: &dyn Host, list: &mut Vec<Shared>) {
+    list.retain(|entry| {
+        let former = entry.former.as_ref();
+        former.is_none_or(|(_, holder)| !is_dead(host, holder))
+    });
 }
 
 /// The answer that events give, read in the state that shows them.

@@ -11,19 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLockWriteGuard};
-use tenure_core::command::{Command, Request};
-use tenure_core::decide::{Decision, decide, refused};
-use tenure_core::event::Entry;
 use tenure_core::id::{Moment, Position};
 use tenure_core::refusal::Refusal;
-use tenure_log::frame::Draft;
-use tenure_log::journal::{Appended, Deadline, Tail, TransactError};
+use tenure_log::journal::{Appended, Deadline, TransactError};
 use tenure_log::position::Head;
 
-use crate::entry;
 use crate::error::{Error, Failure, Trace};
 
-use super::answer::{Answer, Done, answer, standing};
+use super::answer::{Answer, Done};
+use super::judge::{Judged, Kept, judge};
 use super::keys::Prior;
 use super::live::Live;
 use super::prepare::Prepared;
@@ -47,15 +43,13 @@ pub(super) struct Order {
 }
 
 /// What became of an order under the lock; durability is still to come.
-// Moved twice in the life of a command that costs a sync.
-#[allow(clippy::large_enum_variant)]
 pub(super) enum Verdict {
     /// Appended, or done before: the answer, where it stands, and the position that it depends on. The
     /// receipt of what was done before is looked up when it is answered.
     Done {
         receipt: Option<Head>,
         at: Moment,
-        answer: Answer,
+        answer: Box<Answer>,
         repeated: bool,
         judged: Position,
     },
@@ -63,8 +57,10 @@ pub(super) enum Verdict {
     Refused {
         refusal: Box<Refusal>,
         judged: Position,
+        /// How much of it is in the log.
+        kept: Kept,
     },
-    /// The key was used before: the first answer, or a refusal, is found when it is answered.
+    /// The same call was done before: the first answer, or a refusal, is found when it is answered.
     Again { prior: Prior, judged: Position },
     /// It may be in the log.
     Unknown { trace: Trace, cause: Error },
@@ -203,14 +199,6 @@ fn lead<'s>(store: &'s Store, mut group: MutexGuard<'s, Group>) -> MutexGuard<'s
     group
 }
 
-/// How an order stands while a transaction is being made.
-enum Judged {
-    /// Draft number so-and-so.
-    Drafted { draft: usize, answer: Answer },
-    /// Decided without a draft.
-    Final(Verdict),
-}
-
 /// Decides orders in order under the append lock until each has a verdict.
 fn transact(store: &Store, orders: &[Arc<Order>]) -> Vec<Verdict> {
     let mut verdicts: Vec<Option<Verdict>> = orders.iter().map(|_| None).collect();
@@ -246,7 +234,7 @@ fn attempt(store: &Store, orders: &[Arc<Order>], open: &[usize], verdicts: &mut 
     let result = journal.transact(known, deadline, &mut |tail| {
         let live = live.insert(store.live.write());
         judged.clear();
-        match judge(live, &tail, orders, open) {
+        match judge(live, &tail, open.iter().map(|n| &orders[*n].prepared)) {
             Ok((verdicts, drafts)) => {
                 judged = verdicts;
                 drafts
@@ -278,133 +266,6 @@ fn deadline(orders: &[Arc<Order>], open: &[usize]) -> Deadline {
         Some(left) => Deadline::at(now + left),
         None => Deadline::NEVER,
     }
-}
-
-/// Decides the open orders on the true head, applying each as it is decided.
-fn judge(
-    live: &mut Live,
-    tail: &Tail<'_>,
-    orders: &[Arc<Order>],
-    open: &[usize],
-) -> Result<(Vec<Judged>, Vec<Draft>), Error> {
-    // Between the head this handle knew and the lock, another thread of this process may have read on.
-    let read = live.head.position;
-    for frame in tail.frames.iter().filter(|f| f.header.position > read) {
-        live.fold(&frame.by_ref())?;
-    }
-    let judged_head = tail.head;
-    let (mut judged, mut drafts) = (Vec::new(), Vec::new());
-    for n in open {
-        let mut prepared = orders[*n].prepared.lock();
-        let at = Moment {
-            position: Position(judged_head.position.0 + drafts.len() as u64 + 1),
-            time: prepared.request.time,
-        };
-        judged.push(one(live, &mut prepared, at, &mut drafts)?);
-    }
-    Ok((judged, drafts))
-}
-
-/// Decides one order.
-fn one(
-    live: &mut Live,
-    prepared: &mut Prepared,
-    at: Moment,
-    drafts: &mut Vec<Draft>,
-) -> Result<Judged, Error> {
-    if let Some(kind) = live.state.unknown {
-        return Ok(Judged::Final(Verdict::Failed(Error::NewerEvents { kind })));
-    }
-    if let Some(found) = findings(live, &prepared.request) {
-        return Ok(Judged::Final(Verdict::Failed(found)));
-    }
-    let request = &mut prepared.request;
-    if let Some(key) = request.input.key
-        && let Some(prior) = live.known_prior(key.digest)
-    {
-        return Ok(Judged::Final(Verdict::Again {
-            prior,
-            judged: live.state.at.position,
-        }));
-    }
-    match decide(&live.state, request) {
-        Ok(decision) if decision.events.is_empty() => {
-            let (at, answer) = standing(&live.state, request);
-            let judged = live.state.at.position;
-            Ok(Judged::Final(Verdict::Done {
-                receipt: None,
-                at,
-                answer,
-                repeated: true,
-                judged,
-            }))
-        }
-        Ok(decision) => {
-            let draft = drafts.len();
-            append(live, request, &decision, at, drafts)?;
-            let prior = |key: tenure_core::command::Key| (key.digest, key.payload);
-            if let Some((key, payload)) = request.input.key.map(prior) {
-                live.note_key(
-                    key,
-                    Prior {
-                        position: at.position,
-                        payload,
-                    },
-                );
-            }
-            Ok(Judged::Drafted {
-                draft,
-                answer: answer(&live.state, &decision.events),
-            })
-        }
-        Err(refusal) => {
-            // A refusal binds no key.
-            request.input.key = None;
-            if let Some(decision) = refused(&live.state, request, &refusal) {
-                append(live, request, &decision, at, drafts)?;
-            }
-            let judged = live.state.at.position;
-            Ok(Judged::Final(Verdict::Refused {
-                refusal: Box::new(refusal),
-                judged,
-            }))
-        }
-    }
-}
-
-/// Frames that did not stand stop every append but the one that acknowledges them.
-fn findings(live: &Live, request: &Request) -> Option<Error> {
-    let first = *live.state.findings.first()?;
-    let settles = matches!(request.input.command, Command::AcceptFinding(_));
-    (!settles).then_some(Error::Findings {
-        first,
-        count: live.state.findings.len(),
-    })
-}
-
-fn append(
-    live: &mut Live,
-    request: &Request,
-    decision: &Decision,
-    at: Moment,
-    drafts: &mut Vec<Draft>,
-) -> Result<(), Error> {
-    drafts.push(entry::draft(request, decision)?);
-    let entry = Entry {
-        at,
-        incarnation: live.state.incarnation,
-        fence: decision.fence,
-        texts: request.texts.clone(),
-        events: decision.events.clone(),
-        unknown: None,
-    };
-    // The chain is known when the log has written the frame; `conclude` sets it.
-    let head = Head {
-        position: tenure_log::position::Position(at.position.0),
-        ..live.head
-    };
-    live.apply(&entry, head);
-    Ok(())
 }
 
 /// What the log says of a transaction.

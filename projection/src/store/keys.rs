@@ -57,7 +57,7 @@ impl Keys {
     pub fn note(&mut self, frame: &FrameRef<'_>) -> Result<(), Error> {
         let position = Position(frame.header.position.0);
         let key = v1::decode_key(frame.facts).map_err(|fault| Error::Facts { position, fault })?;
-        if let Some(key) = key {
+        if let Some(key) = key.filter(|key| key.taken.is_none()) {
             self.insert(
                 key.digest,
                 Prior {

@@ -1,6 +1,6 @@
 //! The state at the newest head that this handle knows.
 
-use tenure_core::apply::apply;
+use tenure_core::apply::{Applied, apply};
 use tenure_core::event::Entry;
 use tenure_core::state::State;
 use tenure_log::frame::{Depth, FrameRef};
@@ -72,15 +72,16 @@ impl Live {
         if let Some(keys) = &mut self.keys {
             keys.note(frame)?;
         }
-        self.apply(&decoded, frame.header.head());
+        let _: Applied = self.apply(&decoded, frame.header.head());
         Ok(())
     }
 
     /// Applies an entry that stands at `head`.
-    pub fn apply(&mut self, entry: &Entry, head: Head) {
-        apply(&mut self.state, entry);
+    pub fn apply(&mut self, entry: &Entry, head: Head) -> Applied {
+        let applied = apply(&mut self.state, entry);
         self.head = head;
         self.since_snapshot += 1;
+        applied
     }
 
     /// Reads the keys of the whole log, unless that was done before.

@@ -110,12 +110,12 @@ impl Said<'_> {
         let (number, detail, reason) = match command {
             Command::Accept(c) => (c.dispatch.0, 0, None),
             Command::Decline(c) => (c.dispatch.0, 0, Some(c.reason)),
-            Command::Report(c) => (c.dispatch.0, c.outcome as u64, None),
+            Command::Report(c) => (c.dispatch.0, u64::from(c.outcome.number()), None),
             Command::Cancel(c) => (c.dispatch.0, 0, Some(c.reason)),
             Command::Fail(c) => (c.dispatch.0, 0, Some(c.reason)),
             Command::Deliver(c) => (c.envelope.0, 0, None),
             Command::Acknowledge(c) => (c.envelope.0, 0, None),
-            Command::Settle(c) => (0, c.how as u64, Some(c.reason)),
+            Command::Settle(c) => (0, u64::from(c.how.number()), Some(c.reason)),
             Command::AcceptFinding(c) => (c.position.0, 0, Some(c.reason)),
             _ => (0, 0, None),
         };

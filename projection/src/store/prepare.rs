@@ -1,6 +1,7 @@
 //! From a call to a request: limits, canonical paths, the process to be recorded, evidence. Everything that
 //! looks at the outside happens here, before any lock.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tenure_core::command::{
@@ -39,6 +40,9 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         .actor
         .clone()
         .unwrap_or_else(|| format!("uid{}@{}", this.uid, this.name));
+    if actor.trim().is_empty() {
+        return Err(Error::Empty("the actor").into());
+    }
     let actor = write.text("the actor", &actor, limits::LABEL_BYTES_MAX)?;
     let command = write.command(&call.verb, actor)?;
     let presented = call.token.as_ref().map(|token| Presented {
@@ -48,7 +52,11 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
     });
     let force = call.force.as_deref().map(|r| write.reason(r)).transpose()?;
     let evidence = match &call.verb {
-        Verb::Adopt { name, .. } => evidence(store, name)?,
+        Verb::Adopt { name, labels, .. } => {
+            let evidence = evidence(store, name)?;
+            labels_fit(store, name, labels)?;
+            evidence
+        }
         _ => None,
     };
     let (texts, bodies) = (write.texts, write.bodies);
@@ -80,6 +88,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         request.input.key = Some(Key {
             digest: keys::digest(key),
             payload,
+            taken: None,
         });
     }
     Ok(Prepared {
@@ -103,6 +112,17 @@ fn evidence(store: &Store, name: &Name) -> Result<Option<tenure_core::holder::Ev
     let live = store.live.read();
     let session = live.state.find(name.as_str().as_bytes());
     Ok(session.and_then(|s| store.evidence(&live.state, s)))
+}
+
+/// Whoever adopts adds labels to those that a session has: all together are limited.
+fn labels_fit(store: &Store, name: &Name, labels: &[call::Label]) -> Result<(), Error> {
+    let live = store.live.read();
+    let session = live.state.find(name.as_str().as_bytes());
+    let known = session.and_then(|s| live.state.session(s));
+    let known = known.into_iter().flat_map(|s| &s.labels);
+    let mut keys: BTreeSet<&[u8]> = known.map(|(key, _)| live.state.pool.get(*key)).collect();
+    keys.extend(labels.iter().map(|label| label.key.as_bytes()));
+    within("the list of labels", keys.len(), limits::LABELS_MAX)
 }
 
 /// Locates paths relative to the working directory.

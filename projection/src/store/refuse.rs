@@ -1,10 +1,12 @@
 //! What happens behind the lock: waiting until an answer depends on nothing that a crash could take back,
 //! counting repeated refusals, repeating recorded answers.
 
-use tenure_core::command::{Count, Request};
-use tenure_core::decide::decide;
-use tenure_core::id::{Position, RefusalNo};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::command::{Command, Count, Request};
+use tenure_core::decide::stale_repeat;
+use tenure_core::event::Entry;
+use tenure_core::generation::Lapse;
+use tenure_core::id::Position;
+use tenure_core::refusal::Refusal;
 use tenure_core::state::State;
 use tenure_log::journal::CounterTag;
 
@@ -12,6 +14,7 @@ use crate::error::{Error, Failure, Trace};
 
 use super::answer::{Done, answer};
 use super::group::{self, Verdict};
+use super::judge::Kept;
 use super::keys::Prior;
 use super::prepare::Prepared;
 use super::{Store, snapshot};
@@ -63,13 +66,17 @@ pub(super) fn settle(
             Ok(Done {
                 receipt,
                 at,
-                answer,
+                answer: answer.without_the_dead(store.host()),
                 repeated,
             })
         }
-        Verdict::Refused { refusal, judged } => {
+        Verdict::Refused {
+            refusal,
+            judged,
+            kept,
+        } => {
             durable(judged)?;
-            count(store, prepared, &refusal);
+            count(store, prepared, &refusal, kept);
             Err(Failure::Refused(refusal))
         }
         Verdict::Again { .. } => unreachable!("resolved above"),
@@ -80,23 +87,22 @@ pub(super) fn settle(
 
 /// Counts a refusal in the shared counters, and logs the count at 10, 100, 1000, ... Statistics: whatever
 /// fails here changes no answer.
-fn count(store: &Store, prepared: &Prepared, refusal: &Refusal) {
+fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
     let live = store.live.read();
-    let key = &refusal.key;
-    let number = live
-        .state
-        .refusal_record(key)
-        .or_else(|| shared_record(&live.state));
-    let Some((number, recorded)) = number.and_then(|n| Some((n, live.state.refusal(n)?.count)))
-    else {
+    let number = live.state.refusal_record(&refusal.key);
+    let Some((number, record)) = number.and_then(|n| Some((n, live.state.refusal(n)?))) else {
         return;
     };
+    let (recorded, tag) = (record.count, CounterTag(u64::from(record.slot)));
     drop(live);
     let counters = store.journal().counters();
-    let tag = CounterTag(number.0);
-    if counters.get(tag) == 0 && recorded > 1 {
-        // The counter is new, or was lost with the control page: go on from what the log says.
-        counters.add(tag, recorded - 1);
+    let before = recorded.saturating_sub(u64::from(kept != Kept::Counted));
+    if kept == Kept::Opened {
+        // Another record may have used the counter before this one.
+        counters.take(tag);
+    } else if counters.get(tag) == 0 && before > 0 {
+        // The counter was lost with the control page: go on from what the log says.
+        counters.add(tag, before);
     }
     let Some(total) = counters.add(tag, 1) else {
         return;
@@ -123,69 +129,44 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal) {
     }
 }
 
-fn shared_record(state: &State) -> Option<RefusalNo> {
-    let key = tenure_core::state::RefusalKey {
-        session: None,
-        presented: None,
-        command: 0,
-        subject: b"other".to_vec(),
-    };
-    state.refusal_record(&key)
-}
-
-/// The same key again: the first answer for the same call, a refusal for another one, and for a repeat whose
-/// token or grant is no longer current, a refusal that says where it stands (E13, E15).
+/// The same call under the same key again: the first answer or, when its token or its grant is no longer
+/// current, a refusal that says where it stands (E13, E15).
 fn again(store: &Store, request: &Request, prior: Prior) -> Result<Verdict, Error> {
     let (entry, after) = store.entry_at(prior.position)?;
     let live = store.live.read();
     let judged = live.state.at.position;
-    let key = request.input.key.map_or([0; 16], |k| k.payload);
-    if key != prior.payload {
-        return Ok(refused(&live.state, request, prior, Code::KeyReused));
-    }
-    let stale = match (
-        &request.input.presented,
-        entry.fence.session,
-        entry.fence.granted,
-    ) {
-        (_, Some(session), Some(granted)) => live.state.check(session, granted).is_err(),
-        (Some(presented), _, _) => live
-            .state
-            .find(request.texts.get(presented.name))
-            .is_none_or(|s| live.state.check(s, presented.generation).is_err()),
-        (None, _, _) => false,
-    };
-    if stale {
-        return Ok(refused(&live.state, request, prior, Code::StaleGeneration));
+    if is_stale(&live.state, request, &entry) {
+        let refusal = stale_repeat(&live.state, request, prior.position);
+        return Ok(Verdict::Refused {
+            refusal: Box::new(refusal),
+            judged,
+            kept: Kept::Counted,
+        });
     }
     let answer = answer(&after, &entry.events);
     Ok(Verdict::Done {
         receipt: None,
         at: entry.at,
-        answer,
+        answer: Box::new(answer),
         repeated: true,
         judged,
     })
 }
 
-/// The refusal of a repeat. A stale one borrows the words of an ordinary stale write.
-fn refused(state: &State, request: &Request, prior: Prior, code: Code) -> Verdict {
-    let mut refusal = match decide(state, request) {
-        Err(refusal) if refusal.code == Code::StaleGeneration => refusal,
-        _ => tenure_core::decide::repeated(state, request, code),
+/// Whether what a recorded call stood on, or gave, is no longer current.
+fn is_stale(state: &State, request: &Request, entry: &Entry) -> bool {
+    let current = match (entry.fence.session, entry.fence.granted, entry.fence.named) {
+        (Some(session), Some(granted), _) => state.check(session, granted),
+        (Some(session), None, Some(named)) => {
+            match (&request.input.command, state.check(session, named)) {
+                // What it ended is its own token: it stands until the next register.
+                (Command::Retire(_), Err(Lapse::Retired)) => Ok(()),
+                (_, checked) => checked,
+            }
+        }
+        _ => Ok(()),
     };
-    refusal.code = code;
-    if code == Code::KeyReused {
-        refusal.message = format!(
-            "the key was used for another command, at position {}",
-            prior.position
-        );
-    }
-    refusal.recorded_at = Some(prior.position);
-    Verdict::Refused {
-        refusal: Box::new(refusal),
-        judged: state.at.position,
-    }
+    current.is_err()
 }
 
 impl Store {

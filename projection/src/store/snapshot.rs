@@ -10,6 +10,8 @@ use tenure_log::position::{Chain, Head, Position};
 use crate::error::Error;
 use crate::source::Source;
 
+use super::RULES;
+
 /// A snapshot that fits.
 pub(super) struct Found {
     pub state: State,
@@ -18,13 +20,14 @@ pub(super) struct Found {
 }
 
 const MAGIC: &[u8; 8] = b"tnrsnp01";
-const HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 8 + 8 + 16 + 8;
+const HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 8 + 8 + 16 + 8 + 4;
 
 /// The name of the blob that holds the newest snapshot.
 const BLOB: &str = "state";
 
-/// Version of the state's encoding. A change of `State` or of what it encodes raises it.
-const STATE_VERSION: u32 = 1;
+/// Version of the state's encoding. A change of `State` or of what it encodes raises it; a change of what
+/// events do to a state raises [`RULES`].
+const STATE_VERSION: u32 = 2;
 
 /// Frames between two snapshots at least.
 const FRAMES_MIN: u64 = 2048;
@@ -52,7 +55,8 @@ pub(super) fn load(source: &dyn Source) -> Result<Option<Found>, Error> {
     let Ok(state) = codec::decode::<State>(body) else {
         return Ok(None);
     };
-    if state.at.position.0 != head.position.0 {
+    // What the program that wrote it did not understand, this one may.
+    if state.at.position.0 != head.position.0 || state.unknown.is_some() {
         return Ok(None);
     }
     Ok(Some(Found {
@@ -72,7 +76,8 @@ fn parse(identity: Identity, bytes: &[u8]) -> Option<(Head, &[u8])> {
         && half(12) == crc(body)
         && sixteen(16) == identity.store.0
         && word(32) == identity.incarnation.0
-        && word(64) == body.len() as u64;
+        && word(64) == body.len() as u64
+        && half(72) == RULES.0;
     let head = Head {
         position: Position(word(40)),
         chain: Chain(sixteen(48)),
@@ -115,6 +120,7 @@ pub(super) fn save(journal: &dyn Journal, state: &State, head: Head) -> Result<u
     bytes.extend_from_slice(&head.position.0.to_le_bytes());
     bytes.extend_from_slice(&head.chain.0);
     bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&RULES.0.to_le_bytes());
     bytes.extend_from_slice(&body);
     journal.snapshots().write_atomic(BLOB, &bytes)?;
     Ok(bytes.len() as u64)

@@ -1,0 +1,224 @@
+//! What happens under the append lock: every order that waits is decided on the true head and applied, before
+//! anything is written.
+
+use parking_lot::Mutex;
+use tenure_core::apply::Applied;
+use tenure_core::command::{Command, Request};
+use tenure_core::decide::{Decision, decide, refused};
+use tenure_core::event::Entry;
+use tenure_core::id::{Moment, Position};
+use tenure_core::refusal::{Code, Refusal};
+use tenure_log::frame::Draft;
+use tenure_log::journal::Tail;
+use tenure_log::position::Head;
+
+use crate::entry;
+use crate::error::Error;
+
+use super::answer::{Answer, answer, standing};
+use super::group::Verdict;
+use super::keys::Prior;
+use super::live::Live;
+use super::prepare::Prepared;
+
+/// How an order stands while a transaction is being made.
+pub(super) enum Judged {
+    /// Draft number so-and-so.
+    Drafted { draft: usize, answer: Box<Answer> },
+    /// Decided without a draft.
+    Final(Verdict),
+}
+
+/// Decides the open orders on the true head, applying each as it is decided.
+pub(super) fn judge<'j>(
+    live: &mut Live,
+    tail: &Tail<'_>,
+    orders: impl Iterator<Item = &'j Mutex<Prepared>>,
+) -> Result<(Vec<Judged>, Vec<Draft>), Error> {
+    // Between the head this handle knew and the lock, another thread of this process may have read on.
+    let read = live.head.position;
+    for frame in tail.frames.iter().filter(|f| f.header.position > read) {
+        live.fold(&frame.by_ref())?;
+    }
+    let judged_head = tail.head;
+    let (mut judged, mut drafts) = (Vec::new(), Vec::new());
+    for order in orders {
+        let mut prepared = order.lock();
+        let at = Moment {
+            position: Position(judged_head.position.0 + drafts.len() as u64 + 1),
+            time: prepared.request.time,
+        };
+        judged.push(one(live, &mut prepared, at, &mut drafts)?);
+    }
+    Ok((judged, drafts))
+}
+
+/// Decides one order.
+fn one(
+    live: &mut Live,
+    prepared: &mut Prepared,
+    at: Moment,
+    drafts: &mut Vec<Draft>,
+) -> Result<Judged, Error> {
+    if let Some(kind) = live.state.unknown {
+        return Ok(Judged::Final(Verdict::Failed(Error::NewerEvents { kind })));
+    }
+    if let Some(found) = findings(live, &prepared.request) {
+        return Ok(Judged::Final(Verdict::Failed(found)));
+    }
+    let request = &mut prepared.request;
+    if let Some(key) = &mut request.input.key {
+        let prior = live.known_prior(key.digest);
+        if let Some(prior) = prior.filter(|prior| prior.payload == key.payload) {
+            return Ok(Judged::Final(repeat(live, request, prior, at, drafts)?));
+        }
+        key.taken = prior.map(|prior| prior.position);
+    }
+    match decide(&live.state, request) {
+        Ok(decision) if decision.events.is_empty() => {
+            let (at, answer) = standing(&live.state, request);
+            let judged = live.state.at.position;
+            Ok(Judged::Final(Verdict::Done {
+                receipt: None,
+                at,
+                answer: Box::new(answer),
+                repeated: true,
+                judged,
+            }))
+        }
+        Ok(decision) => {
+            let draft = drafts.len();
+            append(live, request, &decision, at, drafts)?;
+            let prior = |key: tenure_core::command::Key| (key.digest, key.payload);
+            if let Some((key, payload)) = request.input.key.map(prior) {
+                live.note_key(
+                    key,
+                    Prior {
+                        position: at.position,
+                        payload,
+                    },
+                );
+            }
+            Ok(Judged::Drafted {
+                draft,
+                answer: Box::new(answer(&live.state, &decision.events)),
+            })
+        }
+        Err(refusal) => {
+            let kept = record(live, request, &refusal, at, drafts)?;
+            Ok(Judged::Final(Verdict::Refused {
+                refusal: Box::new(refusal),
+                judged: live.state.at.position,
+                kept,
+            }))
+        }
+    }
+}
+
+/// The same call under the same key again. Under a token that is no longer current it is refused like any
+/// other write, and told where the first one stands; all else is found behind the lock.
+fn repeat(
+    live: &mut Live,
+    request: &mut Request,
+    prior: Prior,
+    at: Moment,
+    drafts: &mut Vec<Draft>,
+) -> Result<Verdict, Error> {
+    let grants = matches!(
+        request.input.command,
+        Command::Register(_) | Command::Adopt(_)
+    );
+    let lapsed = [Code::StaleGeneration, Code::NeverIssued, Code::Retired];
+    Ok(match decide(&live.state, request) {
+        Err(mut refusal) if !grants && lapsed.contains(&refusal.code) => {
+            let kept = record(live, request, &refusal, at, drafts)?;
+            refusal.code = Code::StaleGeneration;
+            refusal.recorded_at = Some(prior.position);
+            Verdict::Refused {
+                refusal: Box::new(refusal),
+                judged: live.state.at.position,
+                kept,
+            }
+        }
+        _ => Verdict::Again {
+            prior,
+            judged: live.state.at.position,
+        },
+    })
+}
+
+/// How much of a refusal the log keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kept {
+    /// It is the first under its record.
+    Opened,
+    /// It carried something new.
+    Added,
+    /// It is only counted.
+    Counted,
+}
+
+/// Keeps a refusal, unless it is only to be counted.
+fn record(
+    live: &mut Live,
+    request: &mut Request,
+    refusal: &Refusal,
+    at: Moment,
+    drafts: &mut Vec<Draft>,
+) -> Result<Kept, Error> {
+    let key = request.input.key;
+    // A refusal binds no key: the frame names one only where the key itself is why. The call keeps its own, in
+    // case it has to be decided again.
+    request.input.key = key.filter(|key| key.taken.is_some());
+    let known = live.state.refusals.len();
+    let appended = refused(&live.state, request, refusal)
+        .map(|decision| append(live, request, &decision, at, drafts))
+        .transpose();
+    request.input.key = key;
+    Ok(match appended? {
+        None => Kept::Counted,
+        Some(()) if live.state.refusals.len() > known => Kept::Opened,
+        Some(()) => Kept::Added,
+    })
+}
+
+/// Frames that did not stand stop every append but the one that acknowledges them.
+fn findings(live: &Live, request: &Request) -> Option<Error> {
+    let first = *live.state.findings.first()?;
+    let settles = matches!(request.input.command, Command::AcceptFinding(_));
+    (!settles).then_some(Error::Findings {
+        first,
+        count: live.state.findings.len(),
+    })
+}
+
+fn append(
+    live: &mut Live,
+    request: &Request,
+    decision: &Decision,
+    at: Moment,
+    drafts: &mut Vec<Draft>,
+) -> Result<(), Error> {
+    drafts.push(entry::draft(request, decision)?);
+    let entry = Entry {
+        at,
+        incarnation: live.state.incarnation,
+        fence: decision.fence,
+        texts: request.texts.clone(),
+        events: decision.events.clone(),
+        unknown: None,
+    };
+    // The chain is known when the log has written the frame; `conclude` sets it.
+    let head = Head {
+        position: tenure_log::position::Position(at.position.0),
+        ..live.head
+    };
+    match live.apply(&entry, head) {
+        Applied::Honoured => Ok(()),
+        // Every reader would see it as forged, and nothing could be appended any more.
+        Applied::Finding | Applied::Unknown => Err(Error::Described(
+            "a decision of this program does not stand on its own state; nothing was appended"
+                .into(),
+        )),
+    }
+}
