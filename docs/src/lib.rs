@@ -10,4 +10,6 @@
 mod pages {
     #[doc = include_str!("../../README.md")]
     struct Readme;
+    #[doc = include_str!("../embedding.md")]
+    struct Embedding;
 }
