@@ -78,6 +78,8 @@ pub enum Command {
     Work(look::work::Args),
     /// Who else works where you do
     Shared(look::shared::Args),
+    /// Play the whole story with real processes in a temporary checkout, and check every step
+    Demo(look::demo::Args),
 
     /// Create a store
     Init(sessions::init::Args),
@@ -145,7 +147,10 @@ pub enum Command {
 
 /// The groups of `--help`, in order.
 pub const GROUPS: &[(&str, &[&str])] = &[
-    ("Look", &["status", "sessions", "show", "work", "shared"]),
+    (
+        "Look",
+        &["status", "sessions", "show", "work", "shared", "demo"],
+    ),
     (
         "Sessions",
         &["init", "register", "adopt", "retire", "check", "exec"],
@@ -202,6 +207,7 @@ impl Command {
             Self::Show(args) => args.run(ctx),
             Self::Work(args) => args.run(ctx),
             Self::Shared(args) => args.run(ctx),
+            Self::Demo(args) => args.run(ctx),
             Self::Init(args) => args.run(ctx),
             Self::Register(args) => args.run(ctx),
             Self::Adopt(args) => args.run(ctx),

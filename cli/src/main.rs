@@ -10,6 +10,7 @@ mod app;
 mod clock;
 mod command;
 mod context;
+mod demo;
 mod exit;
 mod fault;
 mod input;
@@ -24,6 +25,9 @@ use output::Output;
 
 fn main() -> ExitCode {
     if let Some(code) = command::sessions::exec::gate() {
+        return code;
+    }
+    if let Some(code) = demo::actor::serve_if_asked() {
         return code;
     }
     let app = match App::try_parse() {

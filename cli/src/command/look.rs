@@ -1,5 +1,6 @@
 //! Commands that only look at what is true now.
 
+pub mod demo;
 pub mod sessions;
 pub mod shared;
 pub mod show;
