@@ -3,16 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tenure_core::command::Outcome;
+use tenure_core::apply::apply;
+use tenure_core::command::{Outcome, Request};
 use tenure_core::generation::Generation;
-use tenure_core::id::{Name, Token};
+use tenure_core::id::{Name, Position, Token};
 use tenure_core::refusal::Code;
+use tenure_core::state::State;
+use tenure_log::frame::{Depth, Frame, FrameRef};
+use tenure_log::journal::memory::MemoryLog;
 use tenure_projection::call::{Bearer, Call, Verb};
+use tenure_projection::entry;
 use tenure_projection::error::Failure;
 use tenure_projection::host::System;
-use tenure_projection::store::{Answer, Done, OpenOptions, Store};
+use tenure_projection::store::{Answer, Done, OpenOptions, RULES, Store};
 
-use crate::workload::{Act, Crew, Seat, Step};
+use crate::workload::{Act, Crew, SEED, Seat, Step};
 
 /// The machine, with what it has to remember beside the store.
 #[must_use]
@@ -119,7 +124,11 @@ pub fn settle(crew: &mut Crew, step: &Step, answer: Result<Done, Failure>) {
 /// When the store does not take them.
 pub fn register(store: &Store, crew: &Crew) {
     for seats in crew.seats.chunks(256) {
-        let submit = |seat| store.submit(registration(seat)).expect("the call is well-formed");
+        let submit = |seat| {
+            store
+                .submit(registration(seat))
+                .expect("the call is well-formed")
+        };
         let tickets: Vec<_> = seats.iter().map(submit).collect();
         for ticket in tickets {
             ticket.wait().expect("the name is free");
@@ -156,5 +165,83 @@ pub fn fill(store: &Store, crew: &mut Crew, steps: usize) {
         for (step, ticket) in sent {
             settle(crew, &step, ticket.wait());
         }
+    }
+}
+
+/// A story played on a store in memory, to be told again part by part.
+#[derive(Debug)]
+pub struct Story {
+    /// Every frame, oldest first.
+    pub frames: Vec<Frame>,
+    acts: Vec<(usize, Act, Request)>,
+}
+
+impl Story {
+    /// `steps` steps of the workload with `seats` sessions.
+    ///
+    /// # Panics
+    /// As [`settle`].
+    #[must_use]
+    pub fn new(seats: usize, steps: usize) -> Self {
+        let log = MemoryLog::new(RULES);
+        let dir = std::env::temp_dir();
+        let store = Store::over(Arc::new(log), host(&dir)).expect("an empty log opens");
+        let mut crew = Crew::new(SEED, 0, seats);
+        register(&store, &crew);
+        let mut acts = Vec::new();
+        for _ in 0..steps {
+            let step = crew.next_step();
+            let before = store.head().expect("memory can be read").position;
+            let answer = store.execute(call(&crew, &step));
+            settle(&mut crew, &step, answer);
+            // A refusal that was recorded before is only counted.
+            if store.head().expect("memory can be read").position > before {
+                let index = usize::try_from(before.0).expect("it fits into memory");
+                acts.push((index, step.act));
+            }
+        }
+        let mut frames = Vec::new();
+        let every = |frame: &FrameRef<'_>| {
+            frames.push(frame.to_owned());
+            Ok(true)
+        };
+        let to = Position(u64::MAX);
+        store
+            .frames(Position(1), to, Depth::Whole, every)
+            .expect("memory can be read");
+        let request = |(at, act): (usize, Act)| {
+            let frame = frames.get(at)?;
+            let request = entry::decode_request(&frame.by_ref()).expect("the frame is good");
+            Some((at, act, request))
+        };
+        let acts = acts.into_iter().filter_map(request).collect();
+        Self { frames, acts }
+    }
+
+    /// The state at the end.
+    ///
+    /// # Panics
+    /// When a frame does not decode: it was written by this program.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state_after(self.frames.len())
+    }
+
+    fn state_after(&self, count: usize) -> State {
+        let mut state = State::new();
+        for frame in &self.frames[..count] {
+            apply(
+                &mut state,
+                &entry::decode(&frame.by_ref()).expect("the frame is good"),
+            );
+        }
+        state
+    }
+
+    /// The last step of a kind: what was asked, and the state it was decided on.
+    #[must_use]
+    pub fn scene(&self, wanted: impl Fn(Act) -> bool) -> Option<(State, Request)> {
+        let last = self.acts.iter().rev().find(|(_, act, _)| wanted(*act));
+        last.map(|(at, _, request)| (self.state_after(*at), request.clone()))
     }
 }
