@@ -9,6 +9,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tenure-log", &[]),
     ("tenure-projection", &["tenure-core", "tenure-log"]),
     ("tenure", &["tenure-projection"]),
+    (
+        "tenure-compare",
+        &[
+            "tenure-benches",
+            "tenure-core",
+            "tenure-log",
+            "tenure-projection",
+        ],
+    ),
 ];
 
 /// What fuzz, benches and docs may use, and the shell's tests. Nothing depends on anything else.
