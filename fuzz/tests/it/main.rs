@@ -1,0 +1,3 @@
+//! Integration tests of the models and properties.
+
+mod model;
