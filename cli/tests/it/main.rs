@@ -1,0 +1,4 @@
+//! Tests of the command line, through the binary.
+
+mod demo;
+mod readme;
