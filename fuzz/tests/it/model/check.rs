@@ -21,7 +21,18 @@ fn threads() -> usize {
 
 /// Every state within the bounds: no promise is broken, and each of the branches is taken.
 pub fn holds(name: &str, bounds: Bounds, branches: &[Branch]) {
-    let model = Protocol::new(Rules::PROTOCOL, bounds, true);
+    holds_by(name, Rules::PROTOCOL, bounds, branches);
+}
+
+/// A second guard switched back: the first one holds.
+pub fn holds_without(name: &str, switch: impl FnOnce(&mut Rules), bounds: Bounds) {
+    let mut rules = Rules::PROTOCOL;
+    switch(&mut rules);
+    holds_by(name, rules, bounds, &[]);
+}
+
+fn holds_by(name: &str, rules: Rules, bounds: Bounds, branches: &[Branch]) {
+    let model = Protocol::new(rules, bounds, true);
     let watched = model.watched();
     let begun = Instant::now();
     let checker = model

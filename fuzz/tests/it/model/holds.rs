@@ -297,7 +297,6 @@ fn a_sync_fails() {
 #[test]
 fn a_leader_that_was_passed_fails_later() {
     let budget = Budget {
-        raises: u8::from(large()),
         failed_syncs: 1,
         power_losses: 1,
         ..NONE

@@ -1,6 +1,7 @@
 //! Each part of the protocol switched back: what it guards against happens. `docs/protocol.md` names these tests.
 
 mod disk;
+mod second;
 mod writers;
 
 use super::rules::Bounds;
