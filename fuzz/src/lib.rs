@@ -1,3 +1,4 @@
 //! Rigs that try to make the ledger break a promise.
 
 pub mod hammer;
+pub mod targets;

@@ -1,3 +1,5 @@
 //! Integration tests of the models and properties.
 
+mod hammer;
 mod model;
+mod targets;

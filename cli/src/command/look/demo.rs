@@ -47,7 +47,7 @@ impl Args {
                 .with("story", story);
             ctx.out.object(&object)?;
         } else if let Some(step) = broken {
-            ctx.out.say(&format!("\nThis did not hold: {step}"))?;
+            ctx.out.say(format!("\nThis did not hold: {step}"))?;
         }
         Ok(exit)
     }
