@@ -76,7 +76,7 @@ fn run(steps: &[Step], room: &Path) -> Vec<Vec<String>> {
 /// The line with what differs from run to run replaced: times, ages, processes, hosts, ids, directories.
 fn plain(line: &str, room: &Path) -> String {
     let line = line
-        .replace(&room.display().to_string(), "/home/you/project")
+        .replace(&room.display().to_string(), "/you/project")
         // Kernels before 6.9 know a process by its start time.
         .replace("same pidfd inode", "same start time");
     let mut words: Vec<String> = Vec::new();
