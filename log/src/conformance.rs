@@ -123,6 +123,8 @@ fn drafts_become_frames_in_order(bench: &dyn Bench) {
     let journal = bench.open();
     let born = journal.head().expect("a head");
     assert_eq!(born.position, Position::ZERO);
+    let nothing = journal.wait_durable(Position::ZERO, Deadline::after(Duration::from_secs(60)));
+    assert!(nothing.is_ok(), "nothing is durable at once");
     let drafts: Vec<Draft> = ["a", "b", "c"].map(draft).to_vec();
     let appended = journal.transact(born, Deadline::NEVER, &mut |tail| {
         assert_eq!(tail.head, born);

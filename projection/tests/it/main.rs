@@ -1,6 +1,7 @@
 //! Tests of the join through its public door: rules over a log, and the machine they are asked on.
 
 mod actors;
+mod balky;
 mod checkouts;
 mod host;
 mod rules;

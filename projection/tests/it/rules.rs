@@ -1,3 +1,4 @@
 //! The rules, row by row.
 
+mod identity;
 mod registration;

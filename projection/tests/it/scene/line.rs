@@ -1,0 +1,199 @@
+//! One line per command.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tenure_core::command::{Outcome, Ref};
+use tenure_core::generation::Generation;
+use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Token};
+use tenure_projection::call::{Bearer, Call, Label, ProcessChoice, Verb};
+
+/// A line in its words: plain ones, and `key=value`.
+pub struct Words<'l> {
+    /// Words that stand alone.
+    pub plain: Vec<&'l str>,
+    named: BTreeMap<&'l str, &'l str>,
+}
+
+impl<'l> Words<'l> {
+    /// Takes a line apart.
+    pub fn parse(line: &'l str) -> Self {
+        let mut words = Words {
+            plain: Vec::new(),
+            named: BTreeMap::new(),
+        };
+        for word in line.split_whitespace() {
+            match word.split_once('=') {
+                Some((key, value)) => drop(words.named.insert(key, value)),
+                None => words.plain.push(word),
+            }
+        }
+        words
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.named.get(key).map(ToString::to_string)
+    }
+
+    fn paths(&self, key: &str) -> Vec<PathBuf> {
+        self.named
+            .get(key)
+            .map_or(Vec::new(), |p| p.split(',').map(PathBuf::from).collect())
+    }
+
+    fn body(&self) -> Option<Vec<u8>> {
+        self.named.get("body").map(|b| b.as_bytes().to_vec())
+    }
+
+    fn reason(&self) -> String {
+        self.text("reason").unwrap_or_else(|| "because".into())
+    }
+
+    fn bearer(&self) -> Bearer {
+        let process = match self.named.get("pid") {
+            None => ProcessChoice::Itself,
+            Some(&"none") => ProcessChoice::None,
+            Some(&"default") => ProcessChoice::Parent,
+            Some(pid) => ProcessChoice::Pid(pid.parse().expect("a pid")),
+        };
+        Bearer {
+            process,
+            engine: self.text("engine"),
+        }
+    }
+
+    fn labels(&self) -> Vec<Label> {
+        let label = self.named.get("label").and_then(|l| l.split_once(':'));
+        let label = label.map(|(key, value)| Label {
+            key: key.into(),
+            value: value.into(),
+        });
+        label.into_iter().collect()
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::parse(text).expect("a name")
+}
+
+fn dispatch_no(text: &str) -> DispatchNo {
+    DispatchNo::parse(text).expect("a dispatch number")
+}
+
+fn envelope_no(text: &str) -> EnvelopeNo {
+    EnvelopeNo::parse(text).expect("an envelope number")
+}
+
+fn reference(text: &str) -> Ref {
+    match DispatchNo::parse(text) {
+        Some(dispatch) => Ref::Dispatch(dispatch),
+        None => Ref::Envelope(envelope_no(text)),
+    }
+}
+
+/// The call that a line asks for.
+pub fn call(words: &Words<'_>) -> Call {
+    let mut call = Call::new(verb(words)).by("tester");
+    call.token = words.named.get("as").map(|t| t.parse().expect("a token"));
+    if words.plain[0] == "retire" && words.plain[1].contains('@') {
+        call.token = Some(words.plain[1].parse::<Token>().expect("a token"));
+    }
+    if let Some(reason) = words.text("force") {
+        call = call.by_force(reason);
+    }
+    if let Some(key) = words.text("key") {
+        call = call.keyed(key);
+    }
+    call
+}
+
+fn verb(words: &Words<'_>) -> Verb {
+    let first = words.plain.get(1).copied().unwrap_or_default();
+    let second = words.plain.get(2).copied().unwrap_or_default();
+    match words.plain[0] {
+        "register" => Verb::Register {
+            name: name(first),
+            bearer: words.bearer(),
+            labels: words.labels(),
+            checkout: words.paths("checkout").pop(),
+        },
+        "adopt" => Verb::Adopt {
+            name: name(first),
+            bearer: words.bearer(),
+            labels: words.labels(),
+        },
+        "retire" => Verb::Retire {
+            name: name(first.split('@').next().expect("a part")),
+            if_idle: second == "idle",
+            reason: words.text("reason"),
+        },
+        "dispatch" => {
+            let (to, generation) = match second.split_once('@') {
+                Some((to, g)) => (
+                    to,
+                    Some(Generation::parse(g).expect("one")),
+                ),
+                None => (second, None),
+            };
+            Verb::Dispatch {
+                item: name(first),
+                to: name(to),
+                to_generation: generation,
+                title: words.text("title"),
+                writes: words.paths("writes"),
+                body: words.body(),
+            }
+        }
+        _ => verb_on_things(words, first, second),
+    }
+}
+
+fn verb_on_things(words: &Words<'_>, first: &str, second: &str) -> Verb {
+    let re = |key| words.named.get(key).map(|t| reference(t));
+    match words.plain[0] {
+        "accept" => Verb::Accept {
+            dispatch: dispatch_no(first),
+        },
+        "decline" => Verb::Decline {
+            dispatch: dispatch_no(first),
+            reason: words.reason(),
+        },
+        "report" => Verb::Report {
+            dispatch: dispatch_no(first),
+            outcome: Outcome::from_word(second).expect("an outcome"),
+            body: words.body(),
+        },
+        "cancel" => Verb::Cancel {
+            dispatch: dispatch_no(first),
+            reason: words.reason(),
+        },
+        "fail" => Verb::Fail {
+            dispatch: dispatch_no(first),
+            reason: words.reason(),
+        },
+        "note" => Verb::Note {
+            body: first.into(),
+            on: re("on"),
+        },
+        "observe" => Verb::Observe {
+            status: first.into(),
+            wrote: words.paths("wrote"),
+        },
+        "send" => Verb::Send {
+            to: name(first),
+            body: second.into(),
+            re: re("re"),
+        },
+        "deliver" => Verb::Deliver {
+            envelope: envelope_no(first),
+        },
+        "ack" => Verb::Acknowledge {
+            envelope: envelope_no(first),
+        },
+        "finding" => Verb::AcceptFinding {
+            position: Position(first.parse().expect("a position")),
+            reason: words.reason(),
+        },
+        other => panic!("the scene knows no {other}"),
+    }
+}

@@ -1,0 +1,97 @@
+//! Views of a state as text.
+
+use std::fmt::Write;
+
+use tenure_core::state::State;
+
+/// A list of shared sessions as text.
+pub fn listed(state: &State, shared: &[tenure_core::disclosure::Shared]) -> String {
+    let mut text = String::new();
+    for s in shared {
+        let name = state.name(s.session);
+        let former = s.former.map(|(g, _)| format!("@{g}")).unwrap_or_default();
+        let (level, source) = (s.level.as_str(), s.source.as_str());
+        write!(text, " {name}{former}({level},{source})").expect("a string grows");
+    }
+    text
+}
+
+/// `active@G open=N inbox=N`, or `retired@..`, or `absent`.
+pub fn session(state: &State, name: &str) -> String {
+    let Some(record) = state.find(name.as_bytes()).and_then(|n| state.session(n)) else {
+        return "absent".into();
+    };
+    let active = if record.retired { "retired" } else { "active" };
+    format!(
+        "{active}@{} open={} inbox={}",
+        record.generation,
+        record.open.len(),
+        record.inbox.len()
+    )
+}
+
+/// Every envelope a session ever had.
+pub fn inbox(state: &State, name: &str) -> String {
+    let session = state.find(name.as_bytes()).expect("the session exists");
+    let mut text = String::new();
+    for (n, row) in state
+        .envelopes
+        .iter()
+        .enumerate()
+        .skip(1)
+        .filter(|(_, r)| r.session == session)
+    {
+        let (kind, stands) = (row.kind.as_str(), row.state.as_str());
+        write!(text, "e{n} {kind} {stands}@{}", row.generation).expect("a string grows");
+        for word in [row.reason.as_str(), row.notice.as_str()]
+            .iter()
+            .filter(|w| !w.is_empty())
+        {
+            write!(text, " {word}").expect("a string grows");
+        }
+        if let Some(re) = row.re {
+            write!(text, " re={re}").expect("a string grows");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Every dispatch that ever was.
+pub fn work(state: &State) -> String {
+    let mut text = String::new();
+    for (n, row) in state.dispatches.iter().enumerate().skip(1) {
+        let name = state.name(row.session);
+        writeln!(
+            text,
+            "d{n} {} {name}@{}",
+            row.state.as_str(),
+            row.generation
+        )
+        .expect("a string grows");
+    }
+    text
+}
+
+/// Every refusal record.
+pub fn refusals(state: &State) -> String {
+    let mut text = String::new();
+    for (n, r) in state.refusals.iter().enumerate().skip(1) {
+        let code = tenure_core::refusal::Code::from_number(r.code).map_or("?", |c| c.as_str());
+        let subject = state.pool.string(r.subject);
+        writeln!(
+            text,
+            "r{n} {code} {subject} x{} bodies={}",
+            r.count,
+            r.bodies.len()
+        )
+        .expect("a string grows");
+    }
+    text
+}
+
+/// Positions that are not honoured.
+pub fn findings(state: &State) -> String {
+    let positions: Vec<_> = state.findings.iter().map(ToString::to_string).collect();
+    positions.join(" ")
+}
