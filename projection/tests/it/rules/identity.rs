@@ -48,7 +48,11 @@ fn a_grant_records_who_holds_and_where() {
     let process = bearing.process.expect("recorded");
     assert_eq!((process.pid, process.start), (501, Some(1000)));
     assert_eq!((process.pidns, process.timens), (Some(3), Some(4)));
-    let labels: Vec<_> = session.labels.iter().map(|(k, v)| (text(*k), text(*v))).collect();
+    let labels: Vec<_> = session
+        .labels
+        .iter()
+        .map(|(k, v)| (text(*k), text(*v)))
+        .collect();
     assert_eq!(labels, [("pane".to_owned(), "7".to_owned())]);
     let checkout = session.checkout.expect("it said one");
     assert_eq!(text(checkout.path), here.to_str().expect("text"));
@@ -81,7 +85,10 @@ fn names_are_checked_once_and_stored_bit_for_bit() {
     }
     assert_eq!(Name::parse(""), Err(NameFault::Empty));
     let over = "n".repeat(NAME_BYTES_MAX + 1);
-    assert_eq!(Name::parse(&over), Err(NameFault::TooLong(NAME_BYTES_MAX + 1)));
+    assert_eq!(
+        Name::parse(&over),
+        Err(NameFault::TooLong(NAME_BYTES_MAX + 1))
+    );
     for begin in ['-', '.', '/'] {
         let text = format!("{begin}x");
         assert_eq!(Name::parse(&text), Err(NameFault::Beginning(begin)));
@@ -105,7 +112,11 @@ fn names_are_checked_once_and_stored_bit_for_bit() {
     );
     scene.check(&format!("register {longest} => {longest}@1"));
     let state = scene.another().view(Clone::clone).expect("it reads");
-    let names: Vec<_> = state.sessions.iter().map(|s| state.pool.string(s.name)).collect();
+    let names: Vec<_> = state
+        .sessions
+        .iter()
+        .map(|s| state.pool.string(s.name))
+        .collect();
     assert_eq!(names, ["aaaaaaaa-1", "aaaaaaaa-2", "AAAAAAAA-1", &longest]);
 }
 

@@ -110,7 +110,11 @@ fn every_write_path_checks_the_generation() {
             (4, Code::NeverIssued),
             (u64::MAX, Code::NeverIssued),
         ] {
-            let line = if write == "retire" { "retire api" } else { write };
+            let line = if write == "retire" {
+                "retire api"
+            } else {
+                write
+            };
             let mut call = call(&Words::parse(line));
             call.token = Some(Token {
                 name: Name::parse("api").expect("a name"),
@@ -126,15 +130,26 @@ fn every_write_path_checks_the_generation() {
             assert_eq!(refusal.code, code, "{write} at {generation}");
             assert_eq!(refusal.current.as_deref(), Some("api@3"));
             assert!(refusal.holder.is_some(), "it says who holds it");
-            assert!(authority(&scene.state()) == before, "{write} at {generation} changed something");
+            assert!(
+                authority(&scene.state()) == before,
+                "{write} at {generation} changed something"
+            );
         }
     }
     scene.play("retire api@3");
     for write in writes {
-        let line = if write == "retire" { "retire api@2" } else { write };
+        let line = if write == "retire" {
+            "retire api@2"
+        } else {
+            write
+        };
         let token = if write == "retire" { "" } else { " as=api@3" };
         let answer = scene.run(&format!("{line}{token}"));
-        let code = if write == "retire" { "stale-generation" } else { "retired" };
+        let code = if write == "retire" {
+            "stale-generation"
+        } else {
+            "retired"
+        };
         assert!(answer.starts_with(code), "{write}: {answer}");
     }
 }
@@ -167,8 +182,22 @@ fn a_token_that_names_no_generation_is_no_token() {
     assert_eq!(parse("@1"), Err(TokenFault::Name(NameFault::Empty)));
     assert_eq!(parse("api@1~"), Err(TokenFault::EmptySecret));
     for text in [
-        "", "0", "-1", "+1", "01", "1.0", "0.1", "1.", ".1", "1.1.1", " 1", "1 ", "x", "1_0",
-        "99999999999999999999", "\u{661}",
+        "",
+        "0",
+        "-1",
+        "+1",
+        "01",
+        "1.0",
+        "0.1",
+        "1.",
+        ".1",
+        "1.1.1",
+        " 1",
+        "1 ",
+        "x",
+        "1_0",
+        "99999999999999999999",
+        "\u{661}",
     ] {
         let fault = parse(&format!("api@{text}"));
         assert_eq!(fault, Err(TokenFault::Generation(text.into())));
@@ -222,7 +251,11 @@ fn a_failed_grant_burns_no_number_and_a_lost_one_is_not_repeated() {
         "adopt api as=api@3 => stale-generation: ..
          adopt api force=lost => api@5 former@4",
     );
-    let granted: Vec<_> = scene.entries().iter().filter_map(|e| e.fence.granted).collect();
+    let granted: Vec<_> = scene
+        .entries()
+        .iter()
+        .filter_map(|e| e.fence.granted)
+        .collect();
     let numbers: Vec<_> = granted.iter().map(|g| g.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5]);
 }
@@ -267,7 +300,10 @@ fn of_concurrent_registers_one_wins() {
                 })
             };
             let racers: Vec<_> = (0..8).map(racer).collect();
-            racers.into_iter().map(|r| r.join().expect("it ran")).collect()
+            racers
+                .into_iter()
+                .map(|r| r.join().expect("it ran"))
+                .collect()
         });
         assert_eq!(answers.iter().filter(|a| *a == "api@2").count(), 1);
         let others = answers.iter().filter(|a| a.starts_with("already-active"));

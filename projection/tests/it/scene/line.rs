@@ -129,10 +129,7 @@ fn verb(words: &Words<'_>) -> Verb {
         },
         "dispatch" => {
             let (to, generation) = match second.split_once('@') {
-                Some((to, g)) => (
-                    to,
-                    Some(Generation::parse(g).expect("one")),
-                ),
+                Some((to, g)) => (to, Some(Generation::parse(g).expect("one"))),
                 None => (second, None),
             };
             Verb::Dispatch {
