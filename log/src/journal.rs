@@ -194,6 +194,15 @@ pub trait Journal: Send + Sync {
 
     /// Named derived files. Never truth: whatever does not fit is ignored and rebuilt.
     fn snapshots(&self) -> &dyn Blobs;
+
+    /// Does what can be done at any time and delays nobody: a segment log seals what was closed. Nothing
+    /// depends on it.
+    ///
+    /// # Errors
+    /// The system's answer.
+    fn tend(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// What a counter counts, as its user numbers it. Zero is no tag.

@@ -19,6 +19,7 @@ pub mod position;
 pub mod reader;
 pub mod recovery;
 pub mod scan;
+pub mod seal;
 pub mod segment;
 pub mod storage;
 pub mod verify;

@@ -11,8 +11,9 @@ use rustix::fs::OFlags;
 
 use crate::control::{CONTROL_BYTES, CONTROL_NAME};
 use crate::fault::Fault;
-use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
 use crate::scan::{ReadAt, read_full};
+use crate::seal::{SEAL_BYTES_MAX, SEALS_FOLDER, Seal};
 use crate::storage::{Access, Directory, StoredFile};
 
 /// Where the files of a store are read from.
@@ -34,6 +35,12 @@ pub trait Look {
     /// # Errors
     /// The system's answer.
     fn control(&self) -> io::Result<Option<Vec<u8>>>;
+
+    /// The bytes of a segment's seal; none when it has none.
+    ///
+    /// # Errors
+    /// The system's answer.
+    fn seal(&self, segment: SegmentName) -> io::Result<Option<Vec<u8>>>;
 }
 
 /// The segments of a store directory, read directly.
@@ -71,7 +78,16 @@ impl Look for PlainDirectory {
 
     fn control(&self) -> io::Result<Option<Vec<u8>>> {
         match open_plain(&self.store.join(CONTROL_NAME)) {
-            Ok(file) => read_control(&file).map(Some),
+            Ok(file) => read_up_to(&file, CONTROL_BYTES).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn seal(&self, segment: SegmentName) -> io::Result<Option<Vec<u8>>> {
+        let path = self.store.join(SEALS_FOLDER).join(Seal::file_name(segment));
+        match open_plain(&path) {
+            Ok(file) => read_up_to(&file, SEAL_BYTES_MAX).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -94,7 +110,16 @@ impl Look for Arc<dyn Directory> {
 
     fn control(&self) -> io::Result<Option<Vec<u8>>> {
         match Directory::open(&**self, CONTROL_NAME, Access::Read) {
-            Ok(file) => read_control(&Stored(file)).map(Some),
+            Ok(file) => read_up_to(&Stored(file), CONTROL_BYTES).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn seal(&self, segment: SegmentName) -> io::Result<Option<Vec<u8>>> {
+        let path = format!("{SEALS_FOLDER}/{}", Seal::file_name(segment));
+        match Directory::open(&**self, &path, Access::Read) {
+            Ok(file) => read_up_to(&Stored(file), SEAL_BYTES_MAX).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -113,8 +138,8 @@ impl ReadAt for Stored {
     }
 }
 
-fn read_control(file: &dyn ReadAt) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; CONTROL_BYTES];
+fn read_up_to(file: &dyn ReadAt, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
     let read = read_full(file, &mut bytes, 0)?;
     bytes.truncate(read);
     Ok(bytes)

@@ -21,6 +21,7 @@ use crate::recovery::{
     Closed, ClosedRun, Found, Late, Lineage, Obstacle, SegmentFile, Writer, plan,
 };
 use crate::scan::{Checks, Cursor, ReadAt, Run, Source, Span, Step, Stop, Walk, Window, survey};
+use crate::seal::Seal;
 
 /// What `verify` is told beside the bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,6 +83,8 @@ struct Survey {
     witness: Witness,
     bad: Vec<BadSpan>,
     bad_omitted: u64,
+    /// Closed segments that are not what was sealed, each with its stated end.
+    broken_seals: Vec<(SegmentName, Head)>,
 }
 
 /// One segment, looked through.
@@ -111,6 +114,7 @@ impl Survey {
             witness: Witness::of(&options.receipts),
             bad: Vec::new(),
             bad_omitted: 0,
+            broken_seals: Vec::new(),
             options,
         }
     }
@@ -130,6 +134,7 @@ impl Survey {
             open(look, name)
                 .and_then(|mut file| self.closed(closed, &mut file))
                 .unwrap_or_else(|error| self.unreadable(name, &error));
+            self.seal(look, closed);
         }
         if let Some(newest) = &lineage.newest {
             open(look, newest.name())
@@ -243,6 +248,34 @@ impl Survey {
             });
         }
         Ok(())
+    }
+
+    /// Holds a closed segment against its seal, where it has one.
+    fn seal(&mut self, look: &dyn Look, closed: &Closed) {
+        let name = closed.header.name();
+        let text = match look.seal(name) {
+            Ok(None) => return,
+            Ok(Some(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
+            Err(_) => {
+                self.coverage
+                    .skip(&Seal::file_name(name), "it could not be read");
+                return;
+            }
+        };
+        let Ok(seal) = text.parse::<Seal>() else {
+            self.coverage.skip(&Seal::file_name(name), "it is no seal");
+            return;
+        };
+        let stated = (name, closed.end, closed.end_offset);
+        let same = (seal.segment, seal.end, seal.bytes) == stated;
+        match look
+            .open(&name.to_string())
+            .and_then(|file| seal.holds(&*file))
+        {
+            Ok(true) if same => self.coverage.seals += 1,
+            Ok(_) => self.broken_seals.push((name, closed.end)),
+            Err(error) => self.unreadable(name, &error),
+        }
     }
 
     /// The newest segment. While somebody may be writing, a break is looked at again: what stands before and behind it was

@@ -21,16 +21,14 @@ use crate::frame::Depth;
 use crate::lock::{LOCKS_FOLDER, Locks, PREPARE_LOCK, Patience};
 use crate::position::{Chain, Epoch, Head, Incarnation, Position, Salt, StoreId};
 use crate::reader::open::walk_from;
+use crate::seal::{SEALS_FOLDER, Seal};
 use crate::segment::{self, NotMade, SEGMENTS_FOLDER, Segment};
-use crate::storage::{self, Access, Directory, Opening, Storage, Trust};
+use crate::storage::{self, Access, Directory, Opening, Storage, StoredFile, Trust};
 use crate::writer::Writer;
 use crate::writer::doubt::Torn;
 use crate::writer::group::Group;
 use crate::writer::site::{Site, Tuning};
 use blobs::{FolderBlobs, SNAPSHOTS_FOLDER};
-
-/// The folder of seals.
-pub const SEALS_FOLDER: &str = "seals";
 
 /// How a store is opened for writing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -169,6 +167,41 @@ impl SegmentLog {
             .control()
             .sync()
             .map_err(|error| self.site.failed("sync", "control", error))
+    }
+
+    /// Seals every closed segment that has no seal yet.
+    fn seal_closed(&self) -> Result<(), Error> {
+        let Site { dir, store, .. } = &self.site;
+        let Some(place) = self.page()?.place() else {
+            // Somebody writes faster than this looks; there is no hurry.
+            return Ok(());
+        };
+        let newest = self.site.segments.get(place.segment, *store)?;
+        let sealed = dir.list(SEALS_FOLDER);
+        let sealed = sealed.map_err(|error| self.site.failed("list", SEALS_FOLDER, error))?;
+        for link in self.site.segments.line(newest, Position::ZERO)? {
+            let name = Seal::file_name(link.segment.name());
+            let Some(closed) = link.closed.filter(|_| !sealed.contains(&name)) else {
+                continue;
+            };
+            let file: &dyn StoredFile = &**link.segment.file();
+            let start = link.segment.header().start().position;
+            let failed = |error| self.site.failed("seal", &name, error);
+            let seal = Seal::of(
+                link.segment.name(),
+                start,
+                closed.end,
+                closed.end_offset,
+                &file,
+            )
+            .map_err(failed)?;
+            let mut random = [0; 8];
+            self.site.storage.random(&mut random).map_err(failed)?;
+            let (unique, text) = (u64::from_le_bytes(random), seal.to_string());
+            storage::replace_file(&**dir, SEALS_FOLDER, &name, unique, text.as_bytes())
+                .map_err(failed)?;
+        }
+        Ok(())
     }
 
     fn settle(&self, deadline: Deadline) -> Result<(), Error> {
@@ -400,6 +433,11 @@ impl Journal for SegmentLog {
 
     fn snapshots(&self) -> &dyn Blobs {
         &self.snapshots
+    }
+
+    fn tend(&self) -> Result<(), Error> {
+        self.site.same_process()?;
+        self.seal_closed()
     }
 }
 

@@ -6,7 +6,7 @@ use super::{BadSpan, ReceiptState, Survey};
 use crate::error::{Damage, Next};
 use crate::fault::Fault;
 use crate::format::{SegmentHeader, SegmentName};
-use crate::position::{Position, Positions, Receipt};
+use crate::position::{Head, Position, Positions, Receipt};
 use crate::recovery::{End, Judgement, Late, Obstacle, Repair, Row, Verdict};
 use crate::scan::{After, Checks, Run, Stop};
 
@@ -64,6 +64,8 @@ pub struct Coverage {
     pub bytes: u64,
     /// The good frames in them.
     pub frames: u64,
+    /// Closed segments that are what their seals say.
+    pub seals: u64,
     /// What was held against each frame.
     pub checks: Checks,
     /// What was not looked at, and why.
@@ -78,6 +80,7 @@ impl Coverage {
             segments: 0,
             bytes: 0,
             frames: 0,
+            seals: 0,
             checks,
             skipped: Vec::new(),
             horizon: Position::ZERO,
@@ -120,6 +123,8 @@ pub enum Kind {
     },
     /// A receipt that the store does not honour.
     Receipt(ReceiptState),
+    /// A closed segment that is not what was sealed.
+    Seal,
 }
 
 impl Kind {
@@ -133,6 +138,7 @@ impl Kind {
             Kind::InFlight(_) => "in-flight",
             Kind::Late { .. } => "late",
             Kind::Receipt(_) => "receipt",
+            Kind::Seal => "seal",
         }
     }
 }
@@ -210,12 +216,14 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
     let judge = |receipt: &Receipt| (*receipt, survey.witness.judge(receipt, store, head));
     let receipts: Vec<_> = survey.options.receipts.iter().map(judge).collect();
     findings.extend(receipts.iter().filter_map(broken_receipt));
+    findings.extend(survey.broken_seals.iter().map(broken_seal));
     let outcome = match outcome {
         // A store that is whole in itself, and not the one that was acknowledged.
         Outcome::Clean | Outcome::TornTail
-            if receipts
-                .iter()
-                .any(|(_, state)| *state != ReceiptState::Kept) =>
+            if !survey.broken_seals.is_empty()
+                || receipts
+                    .iter()
+                    .any(|(_, state)| *state != ReceiptState::Kept) =>
         {
             Outcome::Damaged
         }
@@ -387,6 +395,18 @@ fn late(late: &Late) -> Finding {
             late.bytes, late.frames
         ),
         next: Next::Nothing,
+    }
+}
+
+fn broken_seal((segment, end): &(SegmentName, Head)) -> Finding {
+    Finding {
+        segment: Some(*segment),
+        offset: 0,
+        positions: Some(Positions::to(end.position, end.position)),
+        kind: Kind::Seal,
+        meaning: "the file or its end is not what was sealed: it was exchanged or changed after it was closed"
+            .to_owned(),
+        next: Next::OtherCopy,
     }
 }
 

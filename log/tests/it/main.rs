@@ -8,6 +8,7 @@ mod golden;
 mod inspect;
 mod listing;
 mod recovery;
+mod seal;
 mod simulated;
 mod store;
 mod verify;

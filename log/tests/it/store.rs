@@ -31,6 +31,10 @@ impl Look for Files {
     fn control(&self) -> io::Result<Option<Vec<u8>>> {
         Ok(self.1.clone())
     }
+
+    fn seal(&self, _segment: SegmentName) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
 }
 
 pub struct Bytes(pub Vec<u8>);

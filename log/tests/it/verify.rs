@@ -304,6 +304,12 @@ fn an_unreadable_segment_makes_the_verdict_incomplete() {
         fn control(&self) -> std::io::Result<Option<Vec<u8>>> {
             self.0.control()
         }
+        fn seal(
+            &self,
+            segment: tenure_log::format::SegmentName,
+        ) -> std::io::Result<Option<Vec<u8>>> {
+            self.0.seal(segment)
+        }
     }
     let builder = Builder::small();
     for name in builder.files.0.keys() {

@@ -183,6 +183,8 @@ impl Store {
         if !durable {
             return;
         }
+        // Nothing depends on either.
+        let _ = self.journal().tend();
         if let Ok(bytes) = snapshot::save(self.journal(), &state, head) {
             let mut live = self.live.write();
             live.snapshot_bytes = bytes;
