@@ -376,11 +376,10 @@ impl Journal for SegmentLog {
 
     fn wait_durable(&self, position: Position, deadline: Deadline) -> Result<(), Error> {
         self.site.same_process()?;
-        let word = self.site.control().word();
-        if word.in_doubt && word.head < position {
+        while !self.group.wait(&self.site, position, deadline)? {
             self.settle(deadline)?;
         }
-        self.group.wait(&self.site, position, deadline)
+        Ok(())
     }
 
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {

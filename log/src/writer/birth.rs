@@ -4,6 +4,7 @@
 //! Frames that come with a birth are in the file before it has a name.
 
 use super::site::{Held, Site};
+use super::sync::make_durable;
 use super::view::View;
 use super::{Batch, Writer, Written, encode, publish};
 use crate::control::Word;
@@ -17,7 +18,7 @@ use crate::lock::Patience;
 use crate::position::{Incarnation, Salt};
 use crate::reader::{From, Point, Walker, damage};
 use crate::segment::line::Link;
-use crate::segment::{self, NotMade, Segment, sync_and_probe};
+use crate::segment::{self, NotMade, Segment};
 
 /// Why a segment begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,11 +56,7 @@ impl Writer {
                 appended: Vec::new(),
             });
         }
-        if sync_and_probe(&**view.segment.file(), view.probe()).is_err() {
-            held.control.poison_epoch(doubt.epoch);
-            return Err(Error::Poisoned { epoch: doubt.epoch }.into());
-        }
-        held.control.raise_durable(view.head.position);
+        make_durable(site, &held.control, &view.segment, &view.place())?;
         let header = header_after(site, &view, birth);
         let place = Place::in_segment(header.salt, header.first, header.epoch);
         let at = (place, SEGMENT_HEADER_BYTES as u64, view.head);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Writer;
 use super::site::{Held, Site, raise_to};
-use super::view::View;
+use super::view::{Stands, View, look_at};
 use crate::control::anchor::{Anchor, STRETCH_BYTES};
 use crate::control::{Control, Signal, Word};
 use crate::error::Error;
@@ -15,8 +15,8 @@ use crate::position::Position;
 use crate::recovery::{
     Found, Judgement, Lineage, Repair, SegmentFile, Writer as Live, carry_out, plan,
 };
-use crate::scan::{Checks, Run, Span, Step, Walk, Window, survey};
-use crate::segment::{self, Segment, file_name};
+use crate::scan::{Checks, Cursor, Run, Span, Step, Walk, Window, survey};
+use crate::segment::{self, SEGMENTS_FOLDER, Segment, file_name};
 use crate::storage::Access;
 
 /// A torn tail that was cut off. Nothing acknowledged stood there, unless the disk lost synced bytes.
@@ -52,6 +52,12 @@ impl Writer {
         };
         if held.word != doubt && !held.control.swap(held.word, doubt) {
             return Ok(false);
+        }
+        // Whoever named the newest segment may have died before its name was durable.
+        for folder in ["", SEGMENTS_FOLDER] {
+            site.dir
+                .sync(folder)
+                .map_err(|error| site.failed("sync", folder, error))?;
         }
         let Some(ending) = look(site, held)? else {
             return Ok(false);
@@ -94,7 +100,7 @@ fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
     let mark = control
         .mark()
         .map_or(Position::ZERO, |mark| mark.head.position);
-    let slot = control.durable().max(mark).max(held.word.head);
+    let durable = control.durable().max(mark);
     let files = files(site)?;
     if let Some(newer) = files.last()
         && newer.name.epoch > held.word.epoch
@@ -103,6 +109,15 @@ fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
         raise_to(&site.locks, control, newer.name.epoch)?;
         return Ok(None);
     }
+    // What this boot published stands there, unless a sync failed: then only what was durable has to.
+    let is_poisoned = files
+        .last()
+        .is_some_and(|newest| control.poisoned(newest.name.epoch));
+    let slot = if is_poisoned {
+        durable
+    } else {
+        durable.max(held.word.head)
+    };
     let lineage = Lineage::of(Some(site.store), &files);
     let newest = match lineage.newest {
         Some(header) => Some(survey_newest(site, control, &header)?),
@@ -155,8 +170,26 @@ fn survey_newest(
     let newest = site.segments.get(name, site.store)?;
     let failed = |error| site.failed("read", &file_name(name), error);
     let window = Window::new(&**newest.file()).map_err(failed)?;
-    let mut walk = Walk::new(window, header, Checks::ALL, None);
-    let (mut last, mut whole) = (SEGMENT_HEADER_BYTES as u64, true);
+    // Up to the published head everything was whole when it was published; a page of this boot says
+    // where that is, and the frame there says whether it is true.
+    let published = match control.place() {
+        Some(place) if place.segment == name && look_at(site, &newest, &place)? != Stands::Not => {
+            Some(place)
+        }
+        _ => None,
+    };
+    let (cursor, mut last) = match published {
+        Some(place) => (
+            Cursor::resume(header, Checks::ALL, place.head, place.end),
+            place.offset,
+        ),
+        None => (
+            Cursor::new(header, Checks::ALL),
+            SEGMENT_HEADER_BYTES as u64,
+        ),
+    };
+    let mut walk = Walk::resume(window, cursor, None);
+    let mut whole = true;
     let mut note = |span: Span, step: &Step<'_>| {
         whole &= matches!(step, Step::Frame(..));
         if let Step::Frame(frame, _) = step

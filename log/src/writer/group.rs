@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::time::Duration;
 
 use super::site::Site;
-use super::sync;
+use super::sync::Leader;
 use crate::control::{Control, Signal};
 use crate::error::Error;
 use crate::journal::Deadline;
@@ -19,15 +19,17 @@ const NAP: Duration = Duration::from_millis(5);
 pub struct Group {
     /// The turns that threads of this process lead: a lock file that is open once excludes no threads.
     leading: Mutex<Vec<u64>>,
+    leader: Leader,
 }
 
 impl Group {
-    /// Waits until everything up to `position` is durable; leads where nobody does.
+    /// Waits until everything up to `position` is durable; leads where nobody does. False when the
+    /// control page was built anew and its head has to be settled first.
     ///
     /// # Errors
     /// [`Error::Poisoned`] when a sync failed; [`Error::Busy`] at the deadline; [`Error::BeyondHead`]
     /// when no such position was published.
-    pub fn wait(&self, site: &Site, position: Position, deadline: Deadline) -> Result<(), Error> {
+    pub fn wait(&self, site: &Site, position: Position, deadline: Deadline) -> Result<bool, Error> {
         let mut patience = Patience::new(&*site.storage, deadline, site.tuning.sync_wait);
         let mut last = None;
         loop {
@@ -35,17 +37,21 @@ impl Group {
             let seen = control.seen(Signal::Synced);
             let durable = control.durable();
             if durable >= position {
-                return Ok(());
+                return Ok(true);
             }
             let word = control.word();
-            if word.head < position && !word.in_doubt {
+            if word.head < position {
+                // Whoever asks has seen the position published, so doubt about less is a new page's.
+                if word.in_doubt {
+                    return Ok(false);
+                }
                 return Err(Error::BeyondHead {
                     head: word.head,
                     asked: position,
                 });
             }
             if self.try_lead(site, &control)? && control.durable() >= position {
-                return Ok(());
+                return Ok(true);
             }
             let now = site.storage.now();
             if patience.is_over(now) {
@@ -75,7 +81,7 @@ impl Group {
             }
             leading.push(turn);
         }
-        let led = lead_turn(site, control, turn);
+        let led = self.lead_turn(site, control, turn);
         self.leading.lock().retain(|other| *other != turn);
         if let Ok(true) | Err(_) = led {
             // Whoever is not covered leads next.
@@ -83,19 +89,19 @@ impl Group {
         }
         led
     }
-}
 
-fn lead_turn(site: &Site, control: &Control, turn: u64) -> Result<bool, Error> {
-    let failed = |error| site.failed("lock for a sync in", crate::lock::LOCKS_FOLDER, error);
-    let lock = site.locks.file(Kind::Sync, turn)?;
-    if !lock.try_lock().map_err(failed)? {
-        return Ok(false);
+    fn lead_turn(&self, site: &Site, control: &Control, turn: u64) -> Result<bool, Error> {
+        let failed = |error| site.failed("lock for a sync in", crate::lock::LOCKS_FOLDER, error);
+        let lock = site.locks.file(Kind::Sync, turn)?;
+        if !lock.try_lock().map_err(failed)? {
+            return Ok(false);
+        }
+        let led = if control.sync_turn() == turn {
+            self.leader.lead(site, control).map(|()| true)
+        } else {
+            Ok(false)
+        };
+        lock.unlock().map_err(failed)?;
+        led
     }
-    let led = if control.sync_turn() == turn {
-        sync::lead(site, control).map(|()| true)
-    } else {
-        Ok(false)
-    };
-    lock.unlock().map_err(failed)?;
-    led
 }

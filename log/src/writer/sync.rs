@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::site::Site;
 use crate::control::place::{DurableMark, HeadPlace};
 use crate::control::{Control, Signal};
@@ -13,45 +15,79 @@ use crate::position::Position;
 use crate::reader::{From, Point, Walker};
 use crate::segment::line::Link;
 use crate::segment::{Segment, file_name, sync_and_probe};
-use crate::storage;
+use crate::storage::{self, Access};
 
-/// Makes everything that is published durable: target, sync, probe, durable position, waiters.
-///
-/// Only the newest segment has to be synced: every one before it was, before this one had a name.
+/// The segment that leaders of this process sync. Not the writer's: the system tells each open file
+/// of a failure once, so whoever syncs needs one that nobody else syncs at the time.
+#[derive(Debug, Default)]
+pub(super) struct Leader {
+    segment: Mutex<Option<Arc<Segment>>>,
+}
+
+impl Leader {
+    /// Makes everything that is published durable: target, sync, probe, durable position, waiters.
+    ///
+    /// Only the newest segment has to be synced: every one before it was, before this one had a name.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when the sync fails, or one of this epoch's has.
+    pub(super) fn lead(&self, site: &Site, control: &Control) -> Result<(), Error> {
+        let Some(place) = control.place() else {
+            return Ok(());
+        };
+        let epoch = place.segment.epoch;
+        if control.poisoned(epoch) {
+            return Err(Error::Poisoned { epoch });
+        }
+        let kept = self
+            .segment
+            .lock()
+            .take()
+            .filter(|segment| segment.name() == place.segment);
+        let segment = match kept {
+            Some(segment) => segment,
+            None => Arc::new(Segment::open(&*site.dir, place.segment, Access::Write)?),
+        };
+        make_durable(site, control, &segment, &place)?;
+        *self.segment.lock() = Some(segment);
+        control.put_mark(&DurableMark {
+            head: place.head,
+            segment: place.segment,
+            end: place.end,
+        });
+        control.ring(Signal::Synced, u32::MAX);
+        Ok(())
+    }
+}
+
+/// Makes the frames of the newest segment durable up to `place`.
 ///
 /// # Errors
-/// [`Error::Poisoned`] when the sync fails, or one of this epoch's has.
-pub(super) fn lead(site: &Site, control: &Control) -> Result<(), Error> {
-    let Some(place) = control.place() else {
-        return Ok(());
-    };
-    let epoch = place.segment.epoch;
-    if control.poisoned(epoch) {
-        return Err(Error::Poisoned { epoch });
-    }
+/// [`Error::Poisoned`] when the sync fails: then what it should have written is unknown, to everybody.
+pub(super) fn make_durable(
+    site: &Site,
+    control: &Control,
+    segment: &Arc<Segment>,
+    place: &HeadPlace,
+) -> Result<(), Error> {
     let durable = control.durable();
     if place.head.position <= durable {
         return Ok(());
     }
-    let segment = site.segments.get(place.segment, site.store)?;
     if control.target() > durable {
         // A sync was begun and nobody said that it succeeded. If it failed, the system may take its
         // pages for clean now, and another sync would succeed without them.
-        write_again(site, control, &segment, durable, &place)?;
+        write_again(site, control, segment, durable, place)?;
     }
     control.raise_target(place.head.position);
     let holds_none = place.offset == place.end;
-    if sync_and_probe(&**segment.file(), if holds_none { 0 } else { place.offset }).is_err() {
+    let synced = sync_and_probe(&**segment.file(), if holds_none { 0 } else { place.offset });
+    if synced.is_err() {
+        let epoch = place.segment.epoch;
         control.poison_epoch(epoch);
         return Err(Error::Poisoned { epoch });
     }
     control.raise_durable(place.head.position);
-    control.put_mark(&DurableMark {
-        head: place.head,
-        segment: place.segment,
-        end: place.end,
-    });
-    control.ring(Signal::Synced, u32::MAX);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use super::site::Site;
 use crate::control::Control;
 use crate::control::place::HeadPlace;
 use crate::error::Error;
-use crate::frame::{Depth, FRAME_HEADER_BYTES, Frame, decode};
+use crate::frame::{Depth, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, decode};
 use crate::journal::Frames;
 use crate::position::Head;
 use crate::reader::{From, Point, Walker};
@@ -67,38 +67,22 @@ impl View {
     /// When the segment cannot be opened or read.
     pub fn adopt(site: &Site, place: &HeadPlace) -> Result<Option<View>, Error> {
         let segment = site.segments.get(place.segment, site.store)?;
-        let failed = |error| site.failed("read", &file_name(place.segment), error);
-        let Ok(len) = usize::try_from(place.end.saturating_sub(place.offset)) else {
-            return Ok(None);
-        };
-        if len > crate::frame::FRAME_BYTES_MAX {
+        if look_at(site, &segment, place)? != Stands::WithNothingBehind {
             return Ok(None);
         }
-        // The frame, and where the header of the next one would be.
-        let mut bytes = vec![0; len + FRAME_HEADER_BYTES];
-        let read =
-            storage::read_full(&**segment.file(), &mut bytes, place.offset).map_err(failed)?;
-        let Some((frame, behind)) = bytes[..read].split_at_checked(len) else {
-            return Ok(None);
-        };
-        let found = if len == 0 {
-            Some(segment.header().start())
-        } else {
-            let judged = decode(&segment.place().at(place.offset), frame, Depth::Whole);
-            judged
-                .ok()
-                .filter(|(_, bytes)| *bytes == len)
-                .map(|(frame, _)| frame.header.head())
-        };
-        if found != Some(place.head) || behind.iter().any(|byte| *byte != 0) {
-            return Ok(None);
-        }
+        let failed = |error| site.failed("look at", &file_name(place.segment), error);
         let filled = segment.file().size().map_err(failed)?;
+        let HeadPlace {
+            head,
+            offset: last,
+            end,
+            ..
+        } = *place;
         Ok(Some(View {
             segment,
-            head: place.head,
-            last: place.offset,
-            end: place.end,
+            head,
+            last,
+            end,
             filled,
         }))
     }
@@ -112,13 +96,6 @@ impl View {
             offset: self.last,
             end: self.end,
         }
-    }
-
-    /// A byte that is not zero in a file that ends where the view says: of the last frame, or of the
-    /// segment's header.
-    #[must_use]
-    pub fn probe(&self) -> u64 {
-        if self.is_empty() { 0 } else { self.last }
     }
 
     /// The point behind the head.
@@ -206,4 +183,45 @@ impl View {
         }
         Ok(heads)
     }
+}
+
+/// Whether a frame stands where the page says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stands {
+    /// It does not.
+    Not,
+    /// It does, and where the next one's header would be are zeros.
+    WithNothingBehind,
+    /// It does, and something stands behind it.
+    WithSomethingBehind,
+}
+
+/// Looks at the frame at `place`, bodies included.
+pub(super) fn look_at(site: &Site, segment: &Segment, place: &HeadPlace) -> Result<Stands, Error> {
+    let len = usize::try_from(place.end.saturating_sub(place.offset)).unwrap_or(usize::MAX);
+    if len > FRAME_BYTES_MAX {
+        return Ok(Stands::Not);
+    }
+    let mut bytes = vec![0; len + FRAME_HEADER_BYTES];
+    let read = storage::read_full(&**segment.file(), &mut bytes, place.offset)
+        .map_err(|error| site.failed("read", &file_name(place.segment), error))?;
+    let Some((frame, behind)) = bytes[..read].split_at_checked(len) else {
+        return Ok(Stands::Not);
+    };
+    let found = if len == 0 {
+        Some(segment.header().start())
+    } else {
+        let judged = decode(&segment.place().at(place.offset), frame, Depth::Whole);
+        judged
+            .ok()
+            .filter(|(_, bytes)| *bytes == len)
+            .map(|(frame, _)| frame.header.head())
+    };
+    Ok(if found != Some(place.head) {
+        Stands::Not
+    } else if behind.iter().all(|byte| *byte == 0) {
+        Stands::WithNothingBehind
+    } else {
+        Stands::WithSomethingBehind
+    })
 }

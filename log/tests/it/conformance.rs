@@ -9,6 +9,7 @@ use tenure_log::journal::Journal;
 use tenure_log::journal::memory::MemoryLog;
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::storage::disk::Disk;
+use tenure_log::storage::sim::Sim;
 use tenure_log::writer::site::Tuning;
 
 struct Memory(MemoryLog);
@@ -70,4 +71,41 @@ fn the_segment_log_conforms_with_small_segments() {
         ..Tuning::default()
     };
     conformance::run(&|| Box::new(Directory::new(tuning())));
+}
+
+struct Machine {
+    sim: Sim,
+    options: Options,
+}
+
+impl Bench for Machine {
+    fn open(&self) -> Arc<dyn Journal> {
+        let log = SegmentLog::open(
+            self.sim.process(),
+            Path::new("/store"),
+            self.options.clone(),
+        );
+        Arc::new(log.expect("opened"))
+    }
+}
+
+#[test]
+fn the_segment_log_conforms_on_a_simulated_machine() {
+    conformance::run(&|| {
+        let tuning = Tuning {
+            segment_bytes: vec![4096 + 700],
+            fill_bytes: 300,
+            ..Tuning::default()
+        };
+        let options = Options {
+            create: true,
+            rules: RulesVersion(1),
+            tuning,
+            ..Options::default()
+        };
+        Box::new(Machine {
+            sim: Sim::new(5),
+            options,
+        })
+    });
 }

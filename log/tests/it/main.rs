@@ -7,6 +7,7 @@ mod frame;
 mod golden;
 mod inspect;
 mod listing;
+mod processes;
 mod recovery;
 mod seal;
 mod simulated;

@@ -14,6 +14,7 @@ use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Deadline, Journal, TransactError};
 use tenure_log::position::{Head, Position};
 use tenure_log::storage::sim::{Chaos, Fault, Sim, SimProcess, Survival};
+use tenure_log::storage::{Opening, Storage};
 use tenure_log::writer::site::Tuning;
 
 const STORE: &str = "/store";
@@ -309,58 +310,125 @@ fn after_a_failed_sync_the_frames_are_carried_into_a_new_segment() {
     assert!(carried > 3, "{carried} runs went on after a failed sync");
 }
 
-/// Three processes, killed and stopped at random steps, for many seeds: L3, F8 and F9. Nothing
-/// acknowledged is missing, nothing is doubled, nothing said to be absent is there, positions have no
-/// gap, and everybody who lives comes to an end.
-#[test]
-fn processes_killed_and_stopped_at_any_step_lose_and_double_nothing() {
-    let (mut killed, mut raised) = (0, 0);
-    for seed in 0..300 {
-        let (sim, told) = (Sim::new(seed), Told::default());
-        let _context = Context(format!("seed {seed}"));
-        let chaos = Chaos {
-            kill_one_in: 150,
-            stop_one_in: 60 + seed % 200,
-            kills_max: 2,
-        };
-        let bodies = (0..3).map(|number| {
-            let told = told.clone();
-            let body: Box<dyn FnOnce(Arc<SimProcess>) -> Result<(), Error> + Send> =
-                Box::new(move |process| {
-                    let mut log = open_patiently(&process)?;
-                    for index in 0..4 {
-                        // Busy is an answer: nothing happened, or it is unknown. A new handle goes on.
-                        if told.append(&log, &format!("{number}:{index}")).is_err() {
-                            log = open_patiently(&process)?;
-                        }
-                    }
-                    Ok(())
-                });
-            body
-        });
-        let ended = sim.run(chaos, bodies.collect());
-        killed += ended.iter().filter(|outcome| outcome.is_none()).count();
-        for outcome in ended.into_iter().flatten() {
-            outcome.expect("who lives comes to an end");
+/// How many seeds the tests of chance try; a campaign sets more.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let number = |name| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text: String| text.parse::<u64>().ok())
+    };
+    let from = number("TENURE_SEEDS_FROM").unwrap_or(0);
+    from..from + number("TENURE_SEEDS").unwrap_or(usual)
+}
+
+type Body<'b> = Box<dyn FnOnce(Arc<SimProcess>) -> Result<(), Error> + Send + 'b>;
+
+/// Appends texts of its own, with a new handle after every error.
+fn writer<'b>(told: &Told, number: usize, frames: usize) -> Body<'b> {
+    let told = told.clone();
+    Box::new(move |process| {
+        let mut log = open_patiently(&process)?;
+        for index in 0..frames {
+            // Busy is an answer: nothing happened, or it is unknown. A new handle goes on.
+            if told.append(&log, &format!("{number}:{index}")).is_err() {
+                log = open_patiently(&process)?;
+            }
         }
-        raised += usize::from(sim.bytes_of("locks/2").is_some());
-        let cut = sim.fork();
-        recover(&sim, &copy(&told), "after all");
-        cut.cut_power(SURVIVALS[seed as usize % SURVIVALS.len()]);
-        recover(&cut, &told, "after power");
-    }
-    assert!(
-        killed > 100 && raised > 20,
-        "{killed} were killed, {raised} runs raised the epoch"
-    );
+        Ok(())
+    })
 }
 
 fn open_patiently(process: &Arc<SimProcess>) -> Result<SegmentLog, Error> {
-    for _ in 0..100 {
+    for _ in 0..200 {
         match open(process.clone()) {
-            Err(Error::Busy { .. }) => {}
+            Err(Error::Busy { .. } | Error::Poisoned { .. }) => {}
+            // A failed sync while the store or its page was made.
+            Err(Error::Io { .. }) => {}
             other => return other,
         }
     }
     open(process.clone())
+}
+
+/// Runs writers under `chaos`, then judges what a process after them and after a power cut finds.
+fn run_chaos(seed: u64, chaos: Chaos, writers: usize, others: Vec<Body<'_>>) -> (usize, Sim) {
+    let (sim, told) = (Sim::new(seed), Told::default());
+    let _context = Context(format!("seed {seed}, {writers} writers, {chaos:?}"));
+    let bodies = (0..writers)
+        .map(|number| writer(&told, number, 4))
+        .chain(others);
+    let ended = sim.run(chaos, bodies.collect());
+    let killed = ended.iter().filter(|outcome| outcome.is_none()).count();
+    for outcome in ended.into_iter().flatten() {
+        outcome.expect("who lives comes to an end");
+    }
+    let cut = sim.fork();
+    recover(&sim, &copy(&told), "after all");
+    cut.cut_power(SURVIVALS[seed as usize % SURVIVALS.len()]);
+    recover(&cut, &told, "after power");
+    (killed, sim)
+}
+
+/// Processes killed and stopped at random steps, for many seeds: L3, F8 and F9. Nothing acknowledged
+/// is missing, nothing is doubled, nothing said to be absent is there, positions have no gap, and
+/// everybody who lives comes to an end.
+#[test]
+fn processes_killed_and_stopped_at_any_step_lose_and_double_nothing() {
+    let (mut killed, mut raised) = (0, 0);
+    for seed in seeds(200) {
+        let chaos = Chaos {
+            kill_one_in: 100 + seed % 150,
+            stop_one_in: 40 + seed % 200,
+            kills_max: 2,
+            ..Chaos::default()
+        };
+        let (more, sim) = run_chaos(seed, chaos, 2 + seed as usize % 3, Vec::new());
+        killed += more;
+        raised += usize::from(sim.bytes_of("locks/2").is_some());
+    }
+    assert!(
+        killed > 50 && raised > 20,
+        "{killed} were killed, {raised} runs raised the epoch"
+    );
+}
+
+/// The same with syncs that fail by chance: R6.
+#[test]
+fn failed_syncs_among_stopped_processes_lose_and_double_nothing() {
+    let mut raised = 0;
+    for seed in seeds(150) {
+        let chaos = Chaos {
+            stop_one_in: 60 + seed % 200,
+            kill_one_in: 400,
+            kills_max: 1,
+            fail_sync_one_in: 6 + seed % 20,
+        };
+        let (_, sim) = run_chaos(seed, chaos, 2 + seed as usize % 2, Vec::new());
+        raised += usize::from(sim.bytes_of("locks/2").is_some());
+    }
+    assert!(raised > 20, "{raised} runs raised the epoch");
+}
+
+/// The same with somebody who removes the control page: it is derived, whoever writes notices.
+#[test]
+fn a_control_page_removed_among_living_writers_loses_and_doubles_nothing() {
+    for seed in seeds(150) {
+        let chaos = Chaos {
+            kill_one_in: 300,
+            stop_one_in: 60 + seed % 300,
+            kills_max: 1,
+            ..Chaos::default()
+        };
+        let remover: Body<'_> = Box::new(|process| {
+            for _ in 0..3 {
+                if let Ok(dir) = process.directory(Path::new(STORE), Opening::Existing) {
+                    (0..60).for_each(|_| process.step());
+                    // It may not be there yet, or not again.
+                    let _ = dir.remove("control");
+                }
+            }
+            Ok(())
+        });
+        run_chaos(seed, chaos, 2, vec![remover]);
+    }
 }

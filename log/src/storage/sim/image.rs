@@ -21,6 +21,10 @@ struct Inode {
     durable: Vec<u8>,
     /// Writes that no sync has covered.
     dirty: Vec<(usize, Vec<u8>)>,
+    /// How many syncs failed, and whether anybody was told of the last one: every handle is told
+    /// once, and one opened later only if nobody was (Linux since 4.13).
+    errors: u64,
+    told: bool,
     /// The process and handle that hold the lock.
     lock: Option<(u32, u64)>,
     memory: Option<Arc<SimMemory>>,
@@ -238,7 +242,19 @@ impl Image {
         Ok(fits)
     }
 
-    pub(super) fn sync(&mut self, inode: InodeId, fails: bool) {
+    /// How many failed syncs a handle opened now is not told of.
+    pub(super) fn errors_passed(&self, inode: InodeId) -> u64 {
+        let inode = self.inode(inode);
+        if inode.told {
+            inode.errors
+        } else {
+            inode.errors.saturating_sub(1)
+        }
+    }
+
+    /// Syncs; what a sync that fails should have written counts as clean and is not. Says whether the
+    /// handle that knows of `passed` failures is told of one.
+    pub(super) fn sync(&mut self, inode: InodeId, fails: bool, passed: &mut u64) -> bool {
         let inode = self.inode_mut(inode);
         if let Some(memory) = &inode.memory {
             inode.durable = memory.bytes();
@@ -248,6 +264,14 @@ impl Image {
                 put(&mut inode.durable, offset, &bytes);
             }
         }
+        if fails {
+            inode.errors += 1;
+            inode.told = false;
+        }
+        let tells = *passed < inode.errors;
+        *passed = inode.errors;
+        inode.told |= tells;
+        tells
     }
 
     pub(super) fn try_lock(&mut self, inode: InodeId, process: u32, handle: u64) -> bool {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use parking_lot::MutexGuard;
@@ -120,8 +120,11 @@ impl Storage for SimProcess {
             return;
         }
         if !state.schedule.is_running() {
-            // Alone on the machine, nobody will wake it.
-            state.clock += bound;
+            // Nobody schedules: whoever shares the machine runs on a thread of its own.
+            let nap = bound.min(Duration::from_millis(1));
+            state.clock += nap;
+            drop(state);
+            std::thread::sleep(nap);
             return;
         }
         let until = state.clock + bound;
@@ -206,12 +209,14 @@ impl Directory for SimDirectory {
         let inode = state.image.open(name, access)?;
         state.handles += 1;
         let handle = state.handles;
+        let passed = AtomicU64::new(state.image.errors_passed(inode));
         drop(state);
         Ok(Arc::new(SimFile {
             world: self.world.clone(),
             id: self.id,
             inode,
             handle,
+            passed,
         }))
     }
 
@@ -237,6 +242,8 @@ struct SimFile {
     id: u32,
     inode: InodeId,
     handle: u64,
+    /// How many failed syncs this handle was told of, or is too young for.
+    passed: AtomicU64,
 }
 
 impl fmt::Debug for SimFile {
@@ -282,11 +289,14 @@ impl StoredFile for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = enter(&self.world, self.id, "sync")?;
-        let fails = state
+        let planned = state
             .fault_now(|fault| fault == Fault::FailedSync)
             .is_some();
-        state.image.sync(self.inode, fails);
-        if fails {
+        let fails = planned || state.sync_fails();
+        let mut passed = self.passed.load(SeqCst);
+        let told = state.image.sync(self.inode, fails, &mut passed);
+        self.passed.store(passed, SeqCst);
+        if told {
             Err(io::Error::from_raw_os_error(5))
         } else {
             Ok(())

@@ -16,6 +16,8 @@ pub struct Chaos {
     pub stop_one_in: u64,
     /// How many are killed at most.
     pub kills_max: u32,
+    /// A sync fails; counted in syncs, not in steps.
+    pub fail_sync_one_in: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +83,12 @@ impl Schedule {
 }
 
 impl State {
+    /// Whether the sync that is made fails by chance.
+    pub(super) fn sync_fails(&mut self) -> bool {
+        let one_in = self.schedule.chaos.fail_sync_one_in;
+        one_in != 0 && self.random.below(one_in) == 0
+    }
+
     /// Decides who makes the next step; the clock jumps when everybody waits.
     pub(super) fn choose(&mut self) {
         self.schedule.turn = None;
