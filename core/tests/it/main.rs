@@ -1,4 +1,5 @@
 //! Behaviours of the rules through their public door.
 
+mod golden;
 mod liveness;
 mod paths;
