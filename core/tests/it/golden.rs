@@ -73,7 +73,11 @@ fn scope() -> Scope<TextId> {
 }
 
 fn commands() -> Vec<Command> {
-    let (dispatch, envelope) = (DispatchNo(7), EnvelopeNo(300));
+    [commands_1(), commands_2()].concat()
+}
+
+fn commands_1() -> Vec<Command> {
+    let dispatch = DispatchNo(7);
     vec![
         Register {
             name: text(0),
@@ -120,6 +124,13 @@ fn commands() -> Vec<Command> {
             reason: text(9),
         }
         .into(),
+    ]
+}
+
+fn commands_2() -> Vec<Command> {
+    let dispatch = DispatchNo(7);
+    let envelope = EnvelopeNo(300);
+    vec![
         Fail {
             dispatch,
             reason: text(9),
@@ -163,8 +174,14 @@ fn commands() -> Vec<Command> {
 }
 
 fn events() -> Vec<Event> {
-    let (session, generation) = (SessionNo(3), GENERATION);
-    let (dispatch, envelope) = (DispatchNo(7), EnvelopeNo(300));
+    [events_1(), events_2(), events_3()].concat()
+}
+
+fn events_1() -> Vec<Event> {
+    let session = SessionNo(3);
+    let generation = GENERATION;
+    let dispatch = DispatchNo(7);
+    let envelope = EnvelopeNo(300);
     vec![
         Registered {
             session,
@@ -220,6 +237,14 @@ fn events() -> Vec<Event> {
             generation,
         }
         .into(),
+    ]
+}
+
+fn events_2() -> Vec<Event> {
+    let session = SessionNo(3);
+    let dispatch = DispatchNo(7);
+    let envelope = EnvelopeNo(300);
+    vec![
         Joined {
             dispatch,
             first_notice: envelope,
@@ -261,6 +286,15 @@ fn events() -> Vec<Event> {
             wrote: vec![scope()],
         }
         .into(),
+    ]
+}
+
+fn events_3() -> Vec<Event> {
+    let session = SessionNo(3);
+    let generation = GENERATION;
+    let dispatch = DispatchNo(7);
+    let envelope = EnvelopeNo(300);
+    vec![
         Sent {
             envelope,
             session,
