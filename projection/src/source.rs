@@ -9,6 +9,7 @@ use tenure_log::journal::segment::blobs::FolderBlobs;
 use tenure_log::journal::{Blobs, Deadline, Frames, Identity, Journal};
 use tenure_log::position::{Head, Position};
 use tenure_log::reader::open::SegmentReader;
+use tenure_log::segment::SEGMENTS_FOLDER;
 use tenure_log::storage::{Opening, Storage};
 
 /// The reading half of a log.
@@ -59,6 +60,18 @@ impl Source for Arc<dyn Journal> {
     }
 }
 
+/// Says what is no store before anything is said about its owner and mode: those of any other directory are
+/// nobody's business.
+pub(crate) fn is_a_store(dir: &Path) -> Result<(), Error> {
+    match dir.join(SEGMENTS_FOLDER).try_exists() {
+        Ok(false) => Err(Error::NotAStore {
+            path: dir.to_owned(),
+        }),
+        // What cannot be looked at is for the log to say.
+        Ok(true) | Err(_) => Ok(()),
+    }
+}
+
 /// A directory that is only looked at: no lock is taken and no byte changed (LOG-8).
 #[derive(Debug)]
 pub(crate) struct Looking {
@@ -68,6 +81,7 @@ pub(crate) struct Looking {
 
 impl Looking {
     pub(crate) fn open(storage: Arc<dyn Storage>, dir: &Path) -> Result<Self, Error> {
+        is_a_store(dir)?;
         let reader = SegmentReader::open(storage.clone(), dir)?;
         let directory = storage
             .directory(dir, Opening::Existing)

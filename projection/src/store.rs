@@ -110,6 +110,9 @@ impl OpenOptions {
     }
 
     fn open(&self, host: &dyn Host) -> Result<SegmentLog, Error> {
+        if !self.create {
+            crate::source::is_a_store(&self.dir)?;
+        }
         let mut options = self.log.clone();
         options.create = self.create;
         options.rules = RULES;

@@ -169,6 +169,10 @@ impl<'a> Ask<'a> {
                 format!("tenure show {name}"),
                 "shows the current token; a number ahead of the log may mean that an older copy was put back",
             ),
+            _ if refusal.holder.is_none() => refusal.next(
+                format!("tenure adopt {name}"),
+                "takes it at the next generation; nobody holds it",
+            ),
             _ => refusal.next(
                 format!("tenure adopt {name} --force --reason TEXT"),
                 "takes it back and fences whoever holds it now",
