@@ -51,7 +51,8 @@ mod at {
     pub const POISON: usize = 26;
     pub const SYNC_TURN: usize = 27;
     pub const PLACES: usize = 32;
-    pub const MARKS: usize = 64;
+    pub const MARKS: usize = PLACES + super::place::PLACES_WORDS;
+    pub const WORDS_END: usize = MARKS + super::place::MARKS_WORDS;
     /// Byte 2048, in half words.
     pub const SIGNALS: usize = 512;
     /// Byte 4096.
@@ -71,6 +72,7 @@ pub const WORD_POSITION_MAX: u64 = (1 << HEAD_BITS) - 1;
 pub const WORD_EPOCH_MAX: u64 = (1 << (63 - HEAD_BITS)) - 1;
 
 const _: () = assert!(WORD_EPOCH_MAX <= EPOCH_MAX);
+const _: () = assert!(at::WORDS_END * 8 <= at::SIGNALS * 4);
 const _: () = assert!((at::ANCHORS + anchor::ANCHORS_WORDS) * 8 <= CONTROL_BYTES);
 
 /// The word: what the newest epoch has published. Changed only by compare-and-swap from the value
@@ -225,10 +227,10 @@ impl Page {
         self.load(at::SYNC_TURN)
     }
 
-    /// Where the newest published frame stands.
+    /// Where the newest published frame stands; none while the holder of a raised epoch has not settled.
     #[must_use]
     pub fn place(&self) -> Option<HeadPlace> {
-        place::newest(&*self.memory, at::PLACES, || self.word().head)
+        place::newest(&*self.memory, at::PLACES, || self.word())
     }
 
     /// The greatest position known durable across boots.
@@ -339,10 +341,11 @@ impl Control {
         self.raise_word(at::SYNC_TURN, turn + 1);
     }
 
-    /// Writes down where the head stands that is published next. Only under the append lock.
-    pub fn put_place(&self, place: &HeadPlace) {
+    /// Writes down where the head stands that is published next in `epoch`. Only under its lock.
+    pub fn put_place(&self, epoch: Epoch, place: &HeadPlace) {
         self.page.storage.step();
-        place::put(&*self.page.memory, at::PLACES, place, self.page.word().head);
+        let published = self.page.word().head;
+        place::put(&*self.page.memory, at::PLACES, epoch, place, published);
     }
 
     /// Writes down where frames begin, so that readers need not look from the segment's start. Only
@@ -417,7 +420,7 @@ impl Birth {
         words[at::WORD] = self.word.pack();
         words[at::DURABLE] = self.durable.0;
         words[at::TARGET] = self.durable.0;
-        place::lay_place(&mut words[at::PLACES..], &self.place);
+        place::lay_place(&mut words[at::PLACES..], self.word.epoch, &self.place);
         if let Some(mark) = &self.mark {
             place::lay_mark(&mut words[at::MARKS..], mark);
         }

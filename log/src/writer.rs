@@ -437,14 +437,7 @@ fn publish(
         offset: view.end + before,
         end,
     };
-    held.control.put_place(&place);
-    if view.end / STRETCH_BYTES != end / STRETCH_BYTES {
-        held.control.put_anchor(&Anchor {
-            segment: place.segment,
-            head,
-            offset: end,
-        });
-    }
+    held.control.put_place(doubt.epoch, &place);
     let published = held.control.swap(
         doubt,
         Word {
@@ -460,6 +453,13 @@ fn publish(
         .map_err(|error| site.failed("look at", "control", error))?;
     if !published || !current {
         return Ok(Written::Overtaken);
+    }
+    if view.end / STRETCH_BYTES != end / STRETCH_BYTES {
+        held.control.put_anchor(&Anchor {
+            segment: place.segment,
+            head,
+            offset: end,
+        });
     }
     held.control.ring(Signal::Published, u32::MAX);
     Ok(Written::Published)

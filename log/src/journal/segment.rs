@@ -14,13 +14,14 @@ use super::{
     Appended, Blobs, CounterTag, Counters, Deadline, Decision, Frames, Identity, Journal, Raising,
     RulesVersion, TransactError,
 };
+use crate::control::place::HeadPlace;
 use crate::control::{Control, Signal, Word};
 use crate::error::Error;
 use crate::format::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, writer_version};
 use crate::frame::Depth;
 use crate::lock::{LOCKS_FOLDER, Locks, PREPARE_LOCK, Patience};
 use crate::position::{Chain, Epoch, Head, Incarnation, Position, Salt, StoreId};
-use crate::reader::open::walk_from;
+use crate::reader::open::{find_head, overrun, walk_from};
 use crate::seal::{SEALS_FOLDER, Seal};
 use crate::segment::{self, NotMade, SEGMENTS_FOLDER, Segment};
 use crate::storage::{self, Access, Directory, Opening, Storage, StoredFile, Trust};
@@ -154,8 +155,13 @@ impl SegmentLog {
         } = &self.site;
         let lock = dir.open(PREPARE_LOCK, Access::CreateOrOpen);
         let lock = lock.map_err(|error| self.site.failed("open", PREPARE_LOCK, error))?;
-        let used = self.site.control().place().map(|place| place.end);
-        segment::prepare(&**storage, &**dir, &*lock, tuning.target_bytes(used))
+        let (place, _) = self.place()?;
+        segment::prepare(
+            &**storage,
+            &**dir,
+            &*lock,
+            tuning.target_bytes(Some(place.end)),
+        )
     }
 
     /// Makes the control page's marks durable: at the end of work, or after a second without any.
@@ -220,6 +226,28 @@ impl SegmentLog {
                 holder: "another thread of this process".to_owned(),
             }),
         }
+    }
+
+    /// Where the newest published frame stands. Takes no lock: while the holder of a raised epoch has
+    /// not settled, the frame is looked up.
+    fn place(&self) -> Result<(HeadPlace, Arc<Control>), Error> {
+        let Site {
+            dir,
+            segments,
+            store,
+            ..
+        } = &self.site;
+        for _ in 0..10 {
+            let control = self.page()?;
+            if let Some(place) = control.place() {
+                return Ok((place, control));
+            }
+            match find_head(&**dir, segments, *store, Some(control.word().head)) {
+                Err(Error::Busy { .. }) => {}
+                found => return Ok((found?, control)),
+            }
+        }
+        Err(overrun(&**dir))
     }
 
     /// The page that has its name: a page replaced meanwhile says nothing new for ever.
@@ -322,8 +350,9 @@ impl Journal for SegmentLog {
     fn identity(&self) -> Identity {
         let Site { store, rules, .. } = self.site;
         // The newest segment says; when it cannot be asked, the caller's next step fails and says why.
-        let newest = self.site.control().place();
-        let newest = newest.and_then(|place| self.site.segments.get(place.segment, store).ok());
+        let newest = self.place().ok();
+        let newest =
+            newest.and_then(|(place, _)| self.site.segments.get(place.segment, store).ok());
         let header = newest.as_ref().map(|segment| segment.header());
         Identity {
             store,
@@ -342,21 +371,12 @@ impl Journal for SegmentLog {
         {
             return Ok(head);
         }
-        let control = self.page()?;
-        let (word, place) = (control.word(), control.place());
-        let head = match place {
-            Some(place) => place.head,
-            None => self
-                .site
-                .control()
-                .place()
-                .map(|place| place.head)
-                .ok_or_else(|| overrun(&self.site))?,
-        };
-        if head.position == word.head {
-            *cached = Some((word, head));
+        let (place, control) = self.place()?;
+        let word = control.word();
+        if place.head.position == word.head {
+            *cached = Some((word, place.head));
         }
-        Ok(head)
+        Ok(place.head)
     }
 
     fn durable(&self) -> Result<Position, Error> {
@@ -384,8 +404,7 @@ impl Journal for SegmentLog {
 
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
         self.site.same_process()?;
-        let control = self.page()?;
-        let place = control.place().ok_or_else(|| overrun(&self.site))?;
+        let (place, control) = self.place()?;
         Ok(Box::new(walk_from(
             &*self.site.dir,
             &self.site.segments,
@@ -437,14 +456,6 @@ impl Journal for SegmentLog {
     fn tend(&self) -> Result<(), Error> {
         self.site.same_process()?;
         self.seal_closed()
-    }
-}
-
-/// Writers were a hundred times faster than this reader; there is no better answer than to ask again.
-fn overrun(site: &Site) -> Error {
-    Error::Busy {
-        waited: std::time::Duration::ZERO,
-        holder: format!("writers on {}", site.dir.path().display()),
     }
 }
 

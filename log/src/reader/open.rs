@@ -16,7 +16,7 @@ use crate::format::{SEGMENT_HEADER_BYTES, SegmentName};
 use crate::frame::Depth;
 use crate::journal::{Deadline, Frames, Identity};
 use crate::position::{Head, Position, StoreId};
-use crate::scan::{Checks, Stop, Walk, Window, Zeros, survey};
+use crate::scan::{Checks, Step, Walk, Window, Zeros, survey};
 use crate::segment::line::Segments;
 use crate::segment::{self, file_name};
 use crate::storage::{self, Access, Directory, Opening, Storage};
@@ -43,6 +43,61 @@ pub(crate) fn walk_from<'d>(
     let after = after.min(place.head.position);
     let line = segments.line(newest, after)?;
     Walker::new(dir, line, From::Position(after), until, depth, page)
+}
+
+/// Looks the head up in the newest segment: the frame at the position that was published, or the last
+/// whole one where no page says. The published frames are the same in whatever segment is the newest.
+pub(crate) fn find_head(
+    dir: &dyn Directory,
+    segments: &Segments,
+    store: StoreId,
+    published: Option<Position>,
+) -> Result<HeadPlace, Error> {
+    let name = newest_segment(dir)?;
+    let newest = segments.get(name, store)?;
+    let failed = |error| storage::failed("read", dir.path_of(&file_name(name)), error);
+    let window = Window::new(&**newest.file()).map_err(failed)?;
+    let walk = Walk::new(window, newest.header(), Checks::ALL, None).with_zeros(Zeros::Trust);
+    let start = SEGMENT_HEADER_BYTES as u64;
+    let head = newest.header().start();
+    let (mut place, mut whole) = (
+        HeadPlace {
+            head,
+            segment: name,
+            offset: start,
+            end: start,
+        },
+        true,
+    );
+    survey(newest.header(), &mut { walk }, &mut |span, step| {
+        whole &= matches!(step, Step::Frame(..));
+        if let Step::Frame(frame, _) = step
+            && whole
+            && published.is_none_or(|published| frame.header.position <= published)
+        {
+            let (head, offset, end) = (frame.header.head(), span.offset, span.end());
+            place = HeadPlace {
+                head,
+                segment: name,
+                offset,
+                end,
+            };
+        }
+    })
+    .map_err(failed)?;
+    if published.is_some_and(|published| place.head.position != published) {
+        // Between the page and the file, a new holder settled.
+        return Err(overrun(dir));
+    }
+    Ok(place)
+}
+
+/// Writers were faster than this reader, again and again; there is no better answer than to ask again.
+pub(crate) fn overrun(dir: &dyn Directory) -> Error {
+    Error::Busy {
+        waited: Duration::ZERO,
+        holder: format!("writers on {}", dir.path().display()),
+    }
 }
 
 /// A store opened for reading.
@@ -135,7 +190,10 @@ impl SegmentReader {
         let page = self.page(&mut seen)?;
         let found = match page.as_ref().and_then(Page::place) {
             Some(place) => place,
-            None => self.look()?,
+            None => {
+                let published = page.as_ref().map(|page| page.word().head);
+                find_head(&*self.dir, &self.segments, self.store, published)?
+            }
         };
         // A page that was just rebuilt knows less than this reader for a moment.
         let newer = seen
@@ -144,33 +202,6 @@ impl SegmentReader {
         let place = newer.unwrap_or(found);
         seen.place = Some(place);
         Ok((place, page))
-    }
-
-    fn look(&self) -> Result<HeadPlace, Error> {
-        let name = newest_segment(&*self.dir)?;
-        let newest = self.segments.get(name, self.store)?;
-        let failed = |error| self.failed("read", &file_name(name), error);
-        let window = Window::new(&**newest.file()).map_err(failed)?;
-        let walk = Walk::new(window, newest.header(), Checks::ALL, None);
-        let (mut offset, mut whole) = (SEGMENT_HEADER_BYTES as u64, true);
-        let run = survey(
-            newest.header(),
-            &mut walk.with_zeros(Zeros::Trust),
-            &mut |span, step| {
-                whole &= matches!(step, crate::scan::Step::Frame(..));
-                if whole {
-                    offset = span.offset;
-                }
-            },
-        )
-        .map_err(failed)?;
-        debug_assert!(run.end_offset >= offset || run.stop != Stop::Zeros);
-        Ok(HeadPlace {
-            head: run.end,
-            segment: name,
-            offset,
-            end: run.end_offset,
-        })
     }
 
     /// Store, life and rules version.

@@ -180,7 +180,6 @@ impl Writer {
         };
         let mut view = born(site, segment, old)?;
         (view.last, view.end) = (last, view.end + frames.len() as u64);
-        held.control.raise_durable(view.head.position);
         Ok(Some(view))
     }
 }

@@ -62,7 +62,8 @@ impl Writer {
         let Some(ending) = look(site, held)? else {
             return Ok(false);
         };
-        let view = if ending.view.segment.name().epoch == doubt.epoch {
+        let is_own = ending.view.segment.name().epoch == doubt.epoch;
+        let view = if is_own {
             if let Some(repair) = &ending.repair {
                 let torn = put_away(site, &ending.view.segment, repair)?;
                 self.torn.push(torn);
@@ -76,7 +77,7 @@ impl Writer {
         };
         // Whether a sync of these frames was begun and failed before its leader died is not known.
         held.control.raise_target(view.head.position);
-        held.control.put_place(&view.place());
+        held.control.put_place(doubt.epoch, &view.place());
         let settled = Word {
             head: view.head.position,
             in_doubt: false,
@@ -86,6 +87,11 @@ impl Writer {
             return Ok(false);
         }
         held.word = settled;
+        if !is_own {
+            // The segment was synced before it had a name. Not said before the swap: an overtaken
+            // holder's segment is late, and what it carried is durable in no other.
+            held.control.raise_durable(view.head.position);
+        }
         held.control.ring(Signal::Published, u32::MAX);
         self.view = Some(view);
         Ok(true)

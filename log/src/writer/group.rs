@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::time::Duration;
 
 use super::site::Site;
-use super::sync::Leader;
+use super::sync::{Leader, Led};
 use crate::control::{Control, Signal};
 use crate::error::Error;
 use crate::journal::Deadline;
@@ -24,7 +24,7 @@ pub struct Group {
 
 impl Group {
     /// Waits until everything up to `position` is durable; leads where nobody does. False when the
-    /// control page was built anew and its head has to be settled first.
+    /// head has to be settled first, in a raised epoch or on a control page that was built anew.
     ///
     /// # Errors
     /// [`Error::Poisoned`] when a sync failed; [`Error::Busy`] at the deadline; [`Error::BeyondHead`]
@@ -50,8 +50,10 @@ impl Group {
                     asked: position,
                 });
             }
-            if self.try_lead(site, &control)? && control.durable() >= position {
-                return Ok(true);
+            match self.try_lead(site, &control)? {
+                Led::Unsettled => return Ok(false),
+                Led::Sync if control.durable() >= position => return Ok(true),
+                Led::Sync | Led::Nothing => {}
             }
             let now = site.storage.now();
             if patience.is_over(now) {
@@ -71,35 +73,35 @@ impl Group {
         }
     }
 
-    /// Leads if nobody does; says whether it did.
-    fn try_lead(&self, site: &Site, control: &Control) -> Result<bool, Error> {
+    /// Leads if nobody does.
+    fn try_lead(&self, site: &Site, control: &Control) -> Result<Led, Error> {
         let turn = control.sync_turn();
         {
             let mut leading = self.leading.lock();
             if leading.contains(&turn) {
-                return Ok(false);
+                return Ok(Led::Nothing);
             }
             leading.push(turn);
         }
         let led = self.lead_turn(site, control, turn);
         self.leading.lock().retain(|other| *other != turn);
-        if let Ok(true) | Err(_) = led {
+        if let Ok(Led::Sync) | Err(_) = led {
             // Whoever is not covered leads next.
             control.ring(Signal::Synced, u32::MAX);
         }
         led
     }
 
-    fn lead_turn(&self, site: &Site, control: &Control, turn: u64) -> Result<bool, Error> {
+    fn lead_turn(&self, site: &Site, control: &Control, turn: u64) -> Result<Led, Error> {
         let failed = |error| site.failed("lock for a sync in", crate::lock::LOCKS_FOLDER, error);
         let lock = site.locks.file(Kind::Sync, turn)?;
         if !lock.try_lock().map_err(failed)? {
-            return Ok(false);
+            return Ok(Led::Nothing);
         }
         let led = if control.sync_turn() == turn {
-            self.leader.lead(site, control).map(|()| true)
+            self.leader.lead(site, control)
         } else {
-            Ok(false)
+            Ok(Led::Nothing)
         };
         lock.unlock().map_err(failed)?;
         led

@@ -24,6 +24,17 @@ pub(super) struct Leader {
     segment: Mutex<Option<Arc<Segment>>>,
 }
 
+/// What came of an attempt to lead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Led {
+    /// Everything that was published is durable.
+    Sync,
+    /// Somebody else leads.
+    Nothing,
+    /// Where the head stands is not settled.
+    Unsettled,
+}
+
 impl Leader {
     /// Makes everything that is published durable: target, sync, probe, durable position, waiters.
     ///
@@ -31,9 +42,9 @@ impl Leader {
     ///
     /// # Errors
     /// [`Error::Poisoned`] when the sync fails, or one of this epoch's has.
-    pub(super) fn lead(&self, site: &Site, control: &Control) -> Result<(), Error> {
+    pub(super) fn lead(&self, site: &Site, control: &Control) -> Result<Led, Error> {
         let Some(place) = control.place() else {
-            return Ok(());
+            return Ok(Led::Unsettled);
         };
         let epoch = place.segment.epoch;
         if control.poisoned(epoch) {
@@ -56,7 +67,7 @@ impl Leader {
             end: place.end,
         });
         control.ring(Signal::Synced, u32::MAX);
-        Ok(())
+        Ok(Led::Sync)
     }
 }
 
