@@ -35,7 +35,7 @@ pub const CONTROL_NAME: &str = "control";
 /// The bytes of the page: one page of words, two of counters, four of anchors.
 pub const CONTROL_BYTES: usize = 7 * 4096;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"tenurCT1");
+const MAGIC: u64 = u64::from_le_bytes(*b"tenurCT2");
 
 /// Indices in words of eight bytes. Words that different processes change at the same time stand in
 /// cache lines of their own.
