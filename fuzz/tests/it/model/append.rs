@@ -28,13 +28,7 @@ impl Protocol {
                 let syncs = disk_matters && self.rules.cut_is_synced;
                 s.processes[p].at = if syncs { At::CutSync } else { At::Settle };
             }
-            At::CutSync => {
-                let file = s.processes[p].opened().file;
-                if let Some(segment) = self.segment(s, file) {
-                    segment.sync();
-                }
-                s.processes[p].at = At::Settle;
-            }
+            At::CutSync => self.sync_file(s, p, At::Settle, At::ClosePoison),
             At::Settle => {
                 let handle = s.processes[p].opened();
                 let head = handle.caught_up();
@@ -141,10 +135,14 @@ impl Protocol {
             .expect("it was read under the same lock");
         let own = segment.opened_in >= epoch;
         let bytes_behind = segment.has_bytes_behind(head);
+        let zeros_may_be_lost =
+            s.word.in_doubt && self.bounds.disk_matters() && self.rules.found_zeros_synced;
         s.processes[p].at = if !own && self.rules.own_segment_first {
             At::Succeed
         } else if own && bytes_behind {
             At::Cut
+        } else if own && zeros_may_be_lost {
+            At::CutSync
         } else if s.word
             == (Word {
                 epoch,

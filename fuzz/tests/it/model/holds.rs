@@ -101,8 +101,7 @@ fn segments_are_full_after_every_frame() {
     }
     .with_late_openers();
     if large() {
-        bounds.work = vec![(2, 1), (2, 1), (1, 1)];
-        bounds.budget.raises = 1;
+        bounds.work = vec![(2, 1), (1, 1), (1, 1)];
     }
     holds(
         "rotation",
@@ -252,8 +251,8 @@ fn the_power_goes_at_any_moment() {
 #[test]
 fn the_power_goes_twice() {
     let budget = Budget {
-        raises: 1,
-        kills: u8::from(large()),
+        raises: u8::from(large()),
+        kills: 1,
         power_losses: 2,
         ..NONE
     };

@@ -130,12 +130,12 @@ impl Protocol {
                     actions.push(Action::WriteShort(p, at));
                 }
             }
-            At::Sync | At::CloseSync => {
+            At::Sync | At::CloseSync | At::CutSync => {
                 actions.push(step);
                 if s.left.failed_syncs > 0 {
                     actions.push(Action::SyncFails(p));
                 }
-                if s.left.shutdowns > 0 {
+                if s.left.shutdowns > 0 && at != At::CutSync {
                     actions.push(Action::ShutDown(p));
                 }
             }

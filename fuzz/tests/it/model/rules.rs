@@ -19,6 +19,8 @@ pub struct Rules {
     pub highest_epoch_decides: bool,
     /// A torn tail is zeroed and the zeros synced, before a frame is written over it.
     pub cut_is_synced: bool,
+    /// So are zeros that were found in doubt: who wrote them may have died before the sync.
+    pub found_zeros_synced: bool,
     /// A place is believed when head and epoch are the word's, not the head alone.
     pub place_epoch_is_compared: bool,
     /// A waiter that finds no place of the head takes the lock and writes it again.
@@ -82,6 +84,7 @@ impl Rules {
         rename_never_replaces: true,
         highest_epoch_decides: true,
         cut_is_synced: true,
+        found_zeros_synced: true,
         place_epoch_is_compared: true,
         lost_place_is_repaired: true,
         question_under_lock: true,

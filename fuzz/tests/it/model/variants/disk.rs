@@ -301,3 +301,17 @@ fn a_log_shorter_than_its_head_gives_a_position_twice() {
         Broken::AcknowledgedMissing,
     );
 }
+
+#[test]
+fn zeros_found_in_doubt_may_be_lost_with_who_wrote_them() {
+    let budget = Budget {
+        kills: 1,
+        power_losses: 2,
+        ..Budget::default()
+    };
+    breaks(
+        |r| r.found_zeros_synced = false,
+        quiet(2, 2, budget),
+        Broken::DecidedElsewhere,
+    );
+}
