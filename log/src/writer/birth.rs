@@ -73,8 +73,12 @@ impl Writer {
             Err(NotMade::Failed(error)) => {
                 if held.control.swap(doubt, held.word) {
                     self.view = Some(view);
+                    return Err(error.into());
                 }
-                return Err(error.into());
+                // Overtaken: whoever was first took the scratch file away.
+                return Err(TransactError::Moved {
+                    appended: Vec::new(),
+                });
             }
             // In doubt: whoever comes next finds what is there.
             Err(NotMade::Taken) => {

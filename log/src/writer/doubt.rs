@@ -59,6 +59,7 @@ impl Writer {
                 .sync(folder)
                 .map_err(|error| site.failed("sync", folder, error))?;
         }
+        segment::remove_scratch(&*site.dir)?;
         let Some(ending) = look(site, held)? else {
             return Ok(false);
         };

@@ -32,8 +32,8 @@ impl Group {
     pub fn wait(&self, site: &Site, position: Position, deadline: Deadline) -> Result<bool, Error> {
         let mut patience = Patience::new(&*site.storage, deadline, site.tuning.sync_wait);
         let mut last = None;
+        let mut control = site.control();
         loop {
-            let control = site.current_control(&mut patience)?;
             let seen = control.seen(Signal::Synced);
             let durable = control.durable();
             if durable >= position {
@@ -64,12 +64,14 @@ impl Group {
                 Some((before, since)) if before == standing => {
                     if now.saturating_duration_since(since) >= site.tuning.sync_wait {
                         control.pass_sync_turn(standing.1);
+                        last = None;
                         continue;
                     }
                 }
                 _ => last = Some((standing, now)),
             }
             control.wait(Signal::Synced, seen, deadline.bound(NAP, now));
+            control = site.current_control(&mut patience)?;
         }
     }
 

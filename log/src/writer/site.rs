@@ -217,38 +217,53 @@ impl Site {
     /// # Errors
     /// [`Error::Busy`] at the deadline, or when the next holder stands still too.
     pub fn hold(&self, patience: &mut Patience) -> Result<Held<'_>, Error> {
+        let mut control = self.control();
         loop {
-            let control = self.current_control(patience)?;
             let epoch = control.word().epoch;
-            if control.poisoned(epoch) {
-                self.pass_epoch(&control, epoch, patience)?;
-                continue;
-            }
-            let lock = self.locks.file(Kind::Append, epoch.0)?;
-            match patience.wait_for(&*self.storage, &control, epoch, &*lock)? {
-                Wait::Outdated => continue,
-                Wait::StoodStill => {
-                    self.pass_epoch(&control, epoch, patience)?;
-                    continue;
+            let outdated = if control.poisoned(epoch) {
+                true
+            } else {
+                let lock = self.locks.file(Kind::Append, epoch.0)?;
+                match patience.wait_for(&*self.storage, &control, epoch, &*lock)? {
+                    Wait::Taken => match self.check_held(lock, &control, epoch)? {
+                        Some(held) => return Ok(held),
+                        None => false,
+                    },
+                    Wait::Outdated => false,
+                    Wait::StoodStill => true,
                 }
-                Wait::Taken => {}
-            }
-            let held = Held {
-                storage: &*self.storage,
-                lock,
-                word: control.word(),
-                control,
             };
-            // Between the question and the lock, the epoch may have been raised and the page replaced.
-            let current = held
-                .control
-                .is_current()
-                .map_err(|error| self.failed("look at", CONTROL_NAME, error))?;
-            if current && held.word.epoch == epoch && !held.control.poisoned(epoch) {
-                held.control.count_acquisition();
-                return Ok(held);
+            let before = control;
+            control = self.current_control(patience)?;
+            if outdated && Arc::ptr_eq(&before, &control) {
+                self.pass_epoch(&control, epoch, patience)?;
             }
         }
+    }
+
+    /// The lock that was just taken, unless its epoch was raised or its page replaced before that.
+    fn check_held(
+        &self,
+        lock: Arc<dyn StoredFile>,
+        control: &Arc<Control>,
+        epoch: Epoch,
+    ) -> Result<Option<Held<'_>>, Error> {
+        let (control, word) = (control.clone(), control.word());
+        let held = Held {
+            storage: &*self.storage,
+            lock,
+            control,
+            word,
+        };
+        let current = held
+            .control
+            .is_current()
+            .map_err(|error| self.failed("look at", CONTROL_NAME, error))?;
+        if !current || word.epoch != epoch || held.control.poisoned(epoch) {
+            return Ok(None);
+        }
+        held.control.count_acquisition();
+        Ok(Some(held))
     }
 
     /// Raises the epoch by one, unless somebody has; once per caller.
