@@ -2,6 +2,7 @@
 
 mod actors;
 mod balky;
+mod cases;
 mod checkouts;
 mod host;
 mod rules;
