@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tenure_core::command::Command;
+use tenure_core::holder::{BootId, HostId};
 use tenure_core::id::{Name, Position};
 use tenure_log::frame::Depth;
 use tenure_log::inspect::{Entry, inspect_all};
@@ -26,11 +27,10 @@ use tenure_log::writer::site::Tuning;
 use tenure_projection::call::Verb;
 use tenure_projection::entry;
 use tenure_projection::error::{Error, Failure};
+use tenure_projection::host::Scripted;
 use tenure_projection::reader::Reader;
 use tenure_projection::session::Session;
 use tenure_projection::store::{Done, OpenOptions, Store};
-
-use crate::scene::Stage;
 
 /// A few frames fill a segment.
 pub fn small() -> Tuning {
@@ -41,13 +41,18 @@ pub fn small() -> Tuning {
     }
 }
 
+/// Which machine opens: the same in every process of a test.
+pub fn host() -> Arc<Scripted> {
+    Arc::new(Scripted::new(HostId([1; 16]), BootId([2; 16])))
+}
+
 /// The files beneath a directory with their bytes.
 pub type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A directory for a store, and the host that opens it.
 pub struct Ground {
     pub dir: PathBuf,
-    pub stage: Arc<Stage>,
+    pub host: Arc<Scripted>,
     _temp: tempfile::TempDir,
 }
 
@@ -85,7 +90,7 @@ impl Ground {
     fn within(temp: tempfile::TempDir) -> Self {
         Self {
             dir: temp.path().join("store"),
-            stage: Arc::default(),
+            host: host(),
             _temp: temp,
         }
     }
@@ -110,7 +115,7 @@ impl Ground {
     }
 
     pub fn try_open(&self) -> Result<Store, Error> {
-        Store::open(&self.options(), self.stage.clone())
+        Store::open(&self.options(), self.host.clone())
     }
 
     pub fn open(&self) -> Store {
@@ -118,7 +123,7 @@ impl Ground {
     }
 
     pub fn try_read(&self) -> Result<Reader, Error> {
-        Reader::open(&self.dir, self.stage.clone())
+        Reader::open(&self.dir, self.host.clone())
     }
 
     pub fn read(&self) -> Reader {

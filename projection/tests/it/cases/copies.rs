@@ -73,7 +73,7 @@ fn a_restored_copy_gives_no_old_number_its_authority_back() {
     let how = Settlement::Restored;
     settle(
         &ground.options(),
-        ground.stage.clone(),
+        ground.host.clone(),
         None,
         how,
         "from a backup".into(),
@@ -123,7 +123,7 @@ fn two_copies_are_two_lives() {
     assert!(has_moved(other.try_open()));
     settle(
         &other.options(),
-        other.stage.clone(),
+        other.host.clone(),
         None,
         Settlement::Copied,
         "to try".into(),

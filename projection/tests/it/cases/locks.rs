@@ -25,7 +25,7 @@ use crate::actors::{self, Running};
 /// Opens the store of a part: `VERB DIRECTORY ...`.
 fn open_at(dir: &Path) -> Store {
     let options = tenure_projection::store::OpenOptions::new(dir).tuning(small());
-    Store::open(&options, Arc::<crate::scene::Stage>::default()).expect("opened")
+    Store::open(&options, super::host()).expect("opened")
 }
 
 /// Waits for a file that says that all may go.
@@ -316,7 +316,7 @@ fn open_odd(ground: &Ground, odd: &Odd, allowed: &[&str]) -> Result<Store, LogEr
         tuning: small(),
     };
     let log = SegmentLog::open(Arc::new(odd.clone()), &ground.dir, options)?;
-    Ok(Store::over(Arc::new(log), ground.stage.clone()).expect("the log reads"))
+    Ok(Store::over(Arc::new(log), ground.host.clone()).expect("the log reads"))
 }
 
 /// C12, C27: on a network file system or one in user space nothing is written unless that kind is allowed by name; the refusal

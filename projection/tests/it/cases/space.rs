@@ -11,13 +11,13 @@ use tenure_log::storage::sim::{Fault, Sim, SimProcess, Survival};
 use tenure_log::verify::Outcome;
 use tenure_projection::call::{Call, Verb};
 use tenure_projection::error::{Error, Failure, Trace};
+use tenure_projection::host::Scripted;
 use tenure_projection::reader::Known;
 use tenure_projection::session::Session;
 use tenure_projection::store::{Answer, RULES, Store};
 
 use super::{Ground, adopt, head, name, note, notes, session, small};
 use crate::actors;
-use crate::scene::Stage;
 
 fn no_space(outcome: &Result<tenure_projection::store::Done, Failure>) -> bool {
     let Err(Failure::Failed(Error::Log(error))) = outcome else {
@@ -133,11 +133,11 @@ fn a_disk_that_was_full_is_written_again_after_it_grew() {
 }
 
 fn full_disk(mount: &Path) {
-    let stage = Arc::<Stage>::default();
+    let host = super::host();
     let options = tenure_projection::store::OpenOptions::new(mount.join("store"))
         .create(true)
         .tuning(small());
-    let open = || Store::open(&options, stage.clone());
+    let open = || Store::open(&options, host.clone());
     let resize = |size: &str| {
         let how = format!("remount,size={size}");
         let status = std::process::Command::new("mount")
@@ -196,7 +196,7 @@ fn full_disk(mount: &Path) {
 }
 
 /// A store on the simulated machine.
-fn open_sim(process: Arc<SimProcess>, stage: &Arc<Stage>) -> Result<Store, Error> {
+fn open_sim(process: Arc<SimProcess>, host: &Arc<Scripted>) -> Result<Store, Error> {
     let mut tuning = small();
     tuning.append_wait = Duration::from_millis(200);
     tuning.sync_wait = Duration::from_millis(200);
@@ -207,7 +207,7 @@ fn open_sim(process: Arc<SimProcess>, stage: &Arc<Stage>) -> Result<Store, Error
         ..LogOptions::default()
     };
     let log = SegmentLog::open(process, Path::new("/store"), options)?;
-    Store::over(Arc::new(log), stage.clone())
+    Store::over(Arc::new(log), host.clone())
 }
 
 /// What the calls of a workload were answered.
@@ -301,8 +301,8 @@ impl Told {
 fn steps() -> u64 {
     let sim = Sim::new(1);
     let mut told = Told::default();
-    let stage = Arc::<Stage>::default();
-    sim.run_one(|process| told.work(&open_sim(process, &stage).expect("opened")))
+    let host = super::host();
+    sim.run_one(|process| told.work(&open_sim(process, &host).expect("opened")))
         .expect("not killed");
     assert_eq!(
         (told.noted.len(), told.generations.as_slice()),
@@ -320,10 +320,10 @@ fn try_every(
     let mut all = Vec::new();
     for at in (0..steps()).step_by(stride) {
         let sim = Sim::new(at);
-        let (mut told, stage) = (Told::default(), Arc::<Stage>::default());
+        let (mut told, host) = (Told::default(), super::host());
         sim.set_fault(at, fault(at));
         let _: Option<()> = sim.run_one(|process| {
-            if let Ok(store) = open_sim(process, &stage) {
+            if let Ok(store) = open_sim(process, &host) {
                 told.work(&store);
             }
         });
@@ -332,7 +332,7 @@ fn try_every(
             sim.cut_power(survival);
         }
         let judged = sim.run_one(|process| {
-            let store = open_sim(process, &stage).expect("it opens without anybody's help");
+            let store = open_sim(process, &host).expect("it opens without anybody's help");
             told.judge(&store, &format!("step {at}"));
         });
         judged.expect("not killed again");
@@ -378,10 +378,10 @@ fn a_power_cut_at_any_step_loses_nothing_that_was_acknowledged() {
 #[test]
 fn at_the_moment_of_an_answer_its_bytes_are_synced() {
     let sim = Sim::new(7);
-    let stage = Arc::<Stage>::default();
+    let host = super::host();
     let mut points = 0;
     sim.run_one(|process| {
-        let store = open_sim(process, &stage).expect("opened");
+        let store = open_sim(process, &host).expect("opened");
         let api = session(&store, "api");
         let mut acknowledged = Vec::new();
         for n in 0..250_u64 {
@@ -400,7 +400,7 @@ fn at_the_moment_of_an_answer_its_bytes_are_synced() {
                 let cut = sim.fork();
                 cut.cut_power(survival);
                 let found =
-                    cut.run_one(|process| notes(&open_sim(process, &stage).expect("opened")));
+                    cut.run_one(|process| notes(&open_sim(process, &host).expect("opened")));
                 assert_eq!(found.expect("not killed"), acknowledged, "{survival:?}");
                 points += 1;
             }

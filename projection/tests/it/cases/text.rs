@@ -378,7 +378,7 @@ fn any_verb(kind: u8, of: Name, body: Vec<u8>, n: u64) -> Verb {
         },
         3 => Verb::Retire {
             name: of,
-            if_idle: n % 2 == 0,
+            if_idle: n.is_multiple_of(2),
             reason: None,
         },
         4 => Verb::Dispatch {
