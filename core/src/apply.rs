@@ -7,7 +7,7 @@ use crate::event::{Entry, Event};
 use crate::id::{Moment, SessionNo};
 use crate::path::Scope;
 use crate::state::{Holder, State};
-use crate::text::{Symbol, TextId, Texts};
+use crate::text::{Symbol, Text, TextId, Texts};
 
 mod mail;
 mod session;
@@ -82,6 +82,10 @@ impl Fold<'_> {
             Event::HomeAccepted(_) => {}
             Event::FindingAccepted(e) => state.findings.retain(|p| *p != e.position),
         }
+    }
+
+    fn text(self, text: TextId) -> Text {
+        Text::from(self.texts.get(text))
     }
 
     fn symbol(self, state: &mut State, text: TextId) -> Symbol {

@@ -15,14 +15,16 @@ use crate::disclosure::Presence;
 use crate::generation::{self, Generation, Lapse, Standing};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo};
 use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
-use crate::text::{Pool, Symbol};
+use crate::text::{Pool, Symbol, Text};
 
 pub mod mail;
 pub mod session;
+pub mod table;
 pub mod work;
 
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
 pub use session::{Former, GrantNote, Granted, Holder, Place, Session};
+pub use table::Table;
 pub use work::{Dispatch, DispatchRow, DispatchState, Located};
 
 use crate::path::Scope;
@@ -102,12 +104,12 @@ pub struct State {
     pub sessions: Vec<Session>,
     by_name: HashMap<Symbol, SessionNo>,
     /// Every dispatch by number; number 0 is not used.
-    pub dispatches: Vec<DispatchRow>,
+    pub dispatches: Table<DispatchRow>,
     /// The dispatches that are queued or accepted.
     pub live: BTreeMap<DispatchNo, Dispatch>,
-    items: HashMap<Symbol, DispatchNo>,
+    items: HashMap<Text, DispatchNo>,
     /// Every envelope by number; number 0 is not used.
-    pub envelopes: Vec<EnvelopeRow>,
+    pub envelopes: Table<EnvelopeRow>,
     /// Refusal records by number; number 0 is not used.
     pub refusals: Vec<RefusalRecord>,
     /// Frames that this state does not honour: their fence did not stand at their position.
@@ -149,12 +151,12 @@ impl State {
     /// The live dispatch of an item.
     #[must_use]
     pub fn live_dispatch_of(&self, item: &[u8]) -> Option<DispatchNo> {
-        self.items.get(&self.pool.find(item)?).copied()
+        self.items.get(item).copied()
     }
 
     /// The row of a dispatch that was issued.
     #[must_use]
-    pub fn dispatch(&self, number: DispatchNo) -> Option<&DispatchRow> {
+    pub fn dispatch(&self, number: DispatchNo) -> Option<DispatchRow> {
         if number.0 == 0 {
             None
         } else {
@@ -164,7 +166,7 @@ impl State {
 
     /// The row of an envelope that was issued.
     #[must_use]
-    pub fn envelope(&self, number: EnvelopeNo) -> Option<&EnvelopeRow> {
+    pub fn envelope(&self, number: EnvelopeNo) -> Option<EnvelopeRow> {
         if number.0 == 0 {
             None
         } else {
@@ -308,12 +310,12 @@ impl State {
         self.by_name.insert(name, session);
     }
 
-    pub(crate) fn index_item(&mut self, item: Symbol, dispatch: DispatchNo) {
+    pub(crate) fn index_item(&mut self, item: Text, dispatch: DispatchNo) {
         self.items.insert(item, dispatch);
     }
 
-    pub(crate) fn free_item(&mut self, item: Symbol) {
-        self.items.remove(&item);
+    pub(crate) fn free_item(&mut self, item: &Text) {
+        self.items.remove(item);
     }
 
     /// Whether the session stands so that a token can be current.
@@ -333,9 +335,9 @@ impl Encode for State {
         self.incarnation.encode(encoder)?;
         self.pool.encode(encoder)?;
         self.sessions.encode(encoder)?;
-        work::encode_rows(&self.dispatches, encoder)?;
+        self.dispatches.encode(encoder)?;
         self.live.encode(encoder)?;
-        mail::encode_rows(&self.envelopes, encoder)?;
+        self.envelopes.encode(encoder)?;
         self.refusals.encode(encoder)?;
         self.findings.encode(encoder)?;
         self.unknown.encode(encoder)
@@ -351,9 +353,9 @@ impl<C> Decode<C> for State {
             incarnation: Decode::decode(decoder)?,
             pool: Decode::decode(decoder)?,
             sessions: Decode::decode(decoder)?,
-            dispatches: work::decode_rows(decoder)?,
+            dispatches: Decode::decode(decoder)?,
             live: Decode::decode(decoder)?,
-            envelopes: mail::decode_rows(decoder)?,
+            envelopes: Decode::decode(decoder)?,
             refusals: Decode::decode(decoder)?,
             findings: Decode::decode(decoder)?,
             unknown: Decode::decode(decoder)?,
@@ -363,7 +365,7 @@ impl<C> Decode<C> for State {
             state.by_name.insert(session.name, SessionNo(n as u64));
         }
         for (number, dispatch) in &state.live {
-            state.items.insert(dispatch.item, *number);
+            state.items.insert(dispatch.item.clone(), *number);
         }
         Ok(state)
     }

@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hasher};
 
@@ -73,11 +74,41 @@ impl Bodies {
     }
 }
 
+/// A text that a state keeps as long as what it belongs to is live: items, titles, what sessions say they do.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+pub struct Text(Arc<[u8]>);
+
+impl Text {
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Text {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl core::borrow::Borrow<[u8]> for Text {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl core::fmt::Debug for Text {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:?}", String::from_utf8_lossy(&self.0))
+    }
+}
+
 /// Number of a text in a state's [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
 pub struct Symbol(u32);
 
-/// Every text that a state keeps, once: names, actors, engines, paths, titles of live work.
+/// Every text that a state keeps for ever, once: names, actors, engines, hosts, labels, paths, reasons.
 #[derive(Clone, Default)]
 pub struct Pool {
     texts: Vec<Box<[u8]>>,

@@ -16,6 +16,7 @@ pub use crate::format::RulesVersion;
 use crate::frame::{Depth, Draft, Frame, FrameRef};
 use crate::options::POSITION_MAX;
 use crate::position::{Chain, Head, Incarnation, Position, Salt, StoreId};
+pub use crate::reader::landmark::Landmark;
 
 /// Which life of which store a journal is, and by which rules its newest frames were judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +123,11 @@ pub trait Frames {
     /// The next frame; `None` at the head that was published when the walk began. After an error
     /// the walk is over.
     fn next(&mut self) -> Option<Result<FrameRef<'_>, Error>>;
+
+    /// Where the newest frame handed out stands; none before the first, and on engines without places.
+    fn landmark(&self) -> Option<Landmark> {
+        None
+    }
 }
 
 /// An ordered log of frames that many threads and processes extend.
@@ -168,6 +174,28 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// When the log cannot be read, or is damaged at the start of the walk.
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error>;
+
+    /// Where the frame of a published head stands, for [`Journal::read_behind`]; none when it is not in this
+    /// log, and on engines without places.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    fn landmark(&self, _head: Head) -> Result<Option<Landmark>, Error> {
+        Ok(None)
+    }
+
+    /// As [`Journal::read_from`], behind a landmark and without a search. None when it does not stand:
+    /// whoever asks then searches.
+    ///
+    /// # Errors
+    /// As [`Journal::read_from`].
+    fn read_behind(
+        &self,
+        _landmark: &Landmark,
+        _depth: Depth,
+    ) -> Result<Option<Box<dyn Frames + '_>>, Error> {
+        Ok(None)
+    }
 
     /// Waits until the head is beyond `position` or the deadline has passed, and returns the head
     /// either way.

@@ -1,6 +1,7 @@
 //! Reading frames across segments: closed ones through a mapping, the one in use by copies, so that
 //! bytes never change between their checksum and their use.
 
+pub mod landmark;
 pub mod open;
 
 use std::collections::VecDeque;
@@ -21,6 +22,7 @@ use crate::scan::{Checks, Cursor, ReadAt, Source, Window};
 use crate::segment::line::Link;
 use crate::segment::{Segment, file_name};
 use crate::storage::{self, Directory, SealedBytes, StoredFile};
+use landmark::Landmark;
 
 #[derive(Debug)]
 struct Sealed {
@@ -114,7 +116,7 @@ pub(crate) struct Walker<'d> {
     open: Option<Open>,
     failed: bool,
     /// The newest frame handed out or passed over.
-    at: Option<Point>,
+    at: Option<Landmark>,
 }
 
 #[derive(Debug)]
@@ -185,7 +187,11 @@ impl<'d> Walker<'d> {
 
     /// The newest frame handed out or passed over; none before the first.
     pub(crate) fn at(&self) -> Option<Point> {
-        self.at
+        self.at.map(|mark| Point {
+            segment: mark.segment,
+            head: mark.head,
+            offset: mark.end,
+        })
     }
 
     fn failed(&self, op: &'static str, segment: &Segment, error: io::Error) -> Error {
@@ -262,10 +268,11 @@ impl<'d> Walker<'d> {
                     }
                     let name = open.segment.name();
                     let head = open.take(bytes)?.header.head();
-                    self.at = Some(Point {
+                    self.at = Some(Landmark {
                         segment: name,
                         head,
-                        offset: offset + bytes as u64,
+                        offset,
+                        end: offset + bytes as u64,
                     });
                     if let (at, Some(known)) = self.skip
                         && head.position == at
@@ -352,6 +359,10 @@ pub(crate) fn damage(segment: &Segment, offset: u64, bad: Position, fault: Fault
 }
 
 impl Frames for Walker<'_> {
+    fn landmark(&self) -> Option<Landmark> {
+        self.at
+    }
+
     fn next(&mut self) -> Option<Result<FrameRef<'_>, Error>> {
         if self.failed {
             return None;
@@ -363,14 +374,15 @@ impl Frames for Walker<'_> {
                     open, at, failed, ..
                 } = self;
                 let open = open.as_mut()?;
-                let (segment, offset) = (open.segment.name(), open.cursor.offset() + bytes as u64);
+                let (segment, offset) = (open.segment.name(), open.cursor.offset());
                 let taken = open.take(bytes);
                 match &taken {
                     Ok(frame) => {
-                        *at = Some(Point {
+                        *at = Some(Landmark {
                             segment,
                             head: frame.header.head(),
                             offset,
+                            end: offset + bytes as u64,
                         })
                     }
                     Err(_) => *failed = true,

@@ -274,7 +274,7 @@ impl Authority {
         if self.bound.contains_key(&dispatch) {
             return;
         }
-        let item = self.pool.intern(state.pool.get(live.item));
+        let item = self.pool.intern(live.item.as_bytes());
         let binding = Interval {
             session: row.session,
             generation: row.generation,

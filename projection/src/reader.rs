@@ -28,7 +28,7 @@ use crate::store::live::Live;
 
 /// A store that is only read.
 pub struct Reader {
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) source: Arc<dyn Source>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) live: RwLock<Live>,
 }
@@ -63,11 +63,11 @@ impl Reader {
     /// # Errors
     /// When there is no store or it cannot be read.
     pub fn open(dir: &Path, host: Arc<dyn Host>) -> Result<Self, Error> {
-        Self::over(Box::new(Looking::open(Arc::new(Disk), dir)?), host)
+        Self::over(Arc::new(Looking::open(Arc::new(Disk), dir)?), host)
     }
 
-    pub(crate) fn over(source: Box<dyn Source>, host: Arc<dyn Host>) -> Result<Self, Error> {
-        let live = Live::open(&*source)?;
+    pub(crate) fn over(source: Arc<dyn Source>, host: Arc<dyn Host>) -> Result<Self, Error> {
+        let live = Live::open(&source)?;
         Ok(Self {
             source,
             host,
@@ -97,7 +97,12 @@ impl Reader {
         self.catch_up()?;
         let live = self.live.read();
         let (head, result) = (live.head, look(&live.state));
+        let sound = live.sound();
         drop(live);
+        if let Err(error) = sound {
+            self.live.write().tainted = true;
+            return Err(error);
+        }
         self.source.settle(head.position)?;
         Ok(result)
     }
@@ -129,7 +134,7 @@ impl Reader {
             return Ok(());
         }
         drop(live);
-        self.live.write().catch_up(&*self.source)
+        self.live.write().catch_up(&self.source)
     }
 
     /// Every frame from `from` to `to`, both included, as it was written: also what does not stand.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_log::error::Error;
 use tenure_log::frame::Depth;
 use tenure_log::journal::segment::blobs::FolderBlobs;
-use tenure_log::journal::{Blobs, Deadline, Frames, Identity, Journal};
+use tenure_log::journal::{Blobs, Deadline, Frames, Identity, Journal, Landmark};
 use tenure_log::position::{Head, Position};
 use tenure_log::reader::open::SegmentReader;
 use tenure_log::segment::SEGMENTS_FOLDER;
@@ -24,6 +24,12 @@ pub(crate) trait Source: Send + Sync {
     fn settle(&self, position: Position) -> Result<(), Error>;
     /// The frames behind `after`; may run beyond [`Source::newest`].
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error>;
+    /// The same behind a landmark, without a search; none when it does not stand.
+    fn read_behind(
+        &self,
+        landmark: &Landmark,
+        depth: Depth,
+    ) -> Result<Option<Box<dyn Frames + '_>>, Error>;
     /// Waits until there is something behind `position`, or until the deadline.
     fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error>;
     /// Derived files.
@@ -49,6 +55,14 @@ impl Source for Arc<dyn Journal> {
 
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
         Journal::read_from(&**self, after, depth)
+    }
+
+    fn read_behind(
+        &self,
+        landmark: &Landmark,
+        depth: Depth,
+    ) -> Result<Option<Box<dyn Frames + '_>>, Error> {
+        Journal::read_behind(&**self, landmark, depth)
     }
 
     fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error> {
@@ -121,6 +135,14 @@ impl Source for Looking {
 
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
         self.reader.read_from(after, depth)
+    }
+
+    fn read_behind(
+        &self,
+        landmark: &Landmark,
+        depth: Depth,
+    ) -> Result<Option<Box<dyn Frames + '_>>, Error> {
+        self.reader.read_behind(landmark, depth)
     }
 
     fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use tenure_core::id::Time;
@@ -25,6 +26,7 @@ mod payload;
 mod prepare;
 mod refuse;
 mod settle;
+mod shelf;
 mod snapshot;
 
 pub use answer::{Answer, Done, Grant};
@@ -47,6 +49,8 @@ struct Inner {
     journal: Arc<dyn Journal>,
     reader: Reader,
     group: Mutex<Group>,
+    /// Set when a snapshot should be written, cleared by the thread that does.
+    snapshot_due: AtomicBool,
 }
 
 impl std::fmt::Debug for Store {
@@ -136,11 +140,12 @@ impl Store {
     /// # Errors
     /// When the log cannot be read.
     pub fn over(journal: Arc<dyn Journal>, host: Arc<dyn Host>) -> Result<Self, Error> {
-        let reader = Reader::over(Box::new(Arc::clone(&journal)), host)?;
+        let reader = Reader::over(Arc::new(Arc::clone(&journal)), host)?;
         Ok(Self(Arc::new(Inner {
             journal,
             reader,
             group: Mutex::new(Group::default()),
+            snapshot_due: AtomicBool::new(false),
         })))
     }
 

@@ -90,7 +90,7 @@ fn executed(stage: &Stage, verb: Verb) -> Result<Done, Broken> {
 /// How many envelopes of a session are of that kind and in that state.
 fn count(state: &State, session: &str, kind: EnvelopeKind, stands: EnvelopeState) -> usize {
     let session = state.find(session.as_bytes());
-    let alike = |row: &&tenure_projection::core::state::EnvelopeRow| {
+    let alike = |row: &tenure_projection::core::state::EnvelopeRow| {
         Some(row.session) == session && row.kind == kind && row.state == stands
     };
     state.envelopes.iter().filter(alike).count()

@@ -162,7 +162,7 @@ pub(super) fn fenced(fold: Fold<'_>, state: &mut State, e: &Fenced) {
             }
         }
         for number in inbox {
-            let Some(row) = state.envelope(*number).copied() else {
+            let Some(row) = state.envelope(*number) else {
                 continue;
             };
             if row.generation >= e.below || !row.is_open() {
@@ -209,7 +209,7 @@ fn ending(
     let mut inbox = core::mem::take(&mut record.inbox);
     end(state, &open, &inbox);
     open.retain(|d| state.live.contains_key(d));
-    inbox.retain(|e| state.envelope(*e).is_some_and(EnvelopeRow::is_open));
+    inbox.retain(|e| state.envelope(*e).is_some_and(|row| row.is_open()));
     if let Some(record) = state.sessions.get_mut(session.index()) {
         (record.open, record.inbox) = (open, inbox);
     }
@@ -247,7 +247,7 @@ pub(super) fn retired(fold: Fold<'_>, state: &mut State, e: &Retired) {
 }
 
 pub(super) fn observed(fold: Fold<'_>, state: &mut State, e: &Observed) {
-    let status = fold.symbol(state, e.status);
+    let status = fold.text(e.status);
     let wrote: Vec<_> = e.wrote.iter().map(|w| fold.scope(state, w)).collect();
     let Some(session) = state.sessions.get_mut(e.session.index()) else {
         return;

@@ -15,8 +15,8 @@ use super::{Fold, mail};
 
 pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
     let dispatch = Dispatch {
-        item: fold.symbol(state, e.item),
-        title: e.title.map(|t| fold.symbol(state, t)),
+        item: fold.text(e.item),
+        title: e.title.map(|t| fold.text(t)),
         from: e.from,
         writes: e.writes.iter().map(|w| fold.scope(state, w)).collect(),
         envelope: e.envelope,
@@ -41,7 +41,7 @@ pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
         state.dispatches.push(DispatchRow::UNUSED);
     }
     state.dispatches.push(row);
-    state.index_item(dispatch.item, number);
+    state.index_item(dispatch.item.clone(), number);
     let envelope = EnvelopeRow {
         session: e.session,
         generation: e.generation,
@@ -139,7 +139,7 @@ pub(super) fn cancelled(fold: Fold<'_>, state: &mut State, e: &Cancelled) {
 }
 
 pub(super) fn assignment_failed(fold: Fold<'_>, state: &mut State, e: &AssignmentFailed) {
-    let Some(row) = state.dispatch(e.dispatch).copied() else {
+    let Some(row) = state.dispatch(e.dispatch) else {
         return;
     };
     if !row.state.is_live() {
@@ -182,7 +182,7 @@ pub(super) fn close(
     };
     enter(fold, state, number, to);
     state.live.remove(&number);
-    state.free_item(dispatch.item);
+    state.free_item(&dispatch.item);
     let owner = state.dispatch(number).map(|row| row.session);
     if let Some(session) = owner.and_then(|o| state.sessions.get_mut(o.index())) {
         session.open.retain(|d| *d != number);

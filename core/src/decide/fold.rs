@@ -107,7 +107,7 @@ impl<'a> Look<'a> {
             Event::Delivered(e) => self
                 .own(e.envelope)
                 .is_some_and(|row| row.state == EnvelopeState::Pending),
-            Event::Acknowledged(e) => self.own(e.envelope).is_some_and(EnvelopeRow::is_open),
+            Event::Acknowledged(e) => self.own(e.envelope).is_some_and(|row| row.is_open()),
             Event::Refused(e) => self.by_nobody() && self.refused(e),
             Event::RefusalsCounted(e) => {
                 self.by_nobody() && self.state.refusal(e.refusal).is_some()
@@ -203,7 +203,7 @@ impl<'a> Look<'a> {
     /// A live dispatch in `state`, of the session and generation that the fence names.
     fn bound(self, number: DispatchNo, state: DispatchState) -> bool {
         let fence = &self.entry.fence;
-        let theirs = |row: &DispatchRow| {
+        let theirs = |row: DispatchRow| {
             self.by(row.session) && fence.named == Some(row.generation) && row.state == state
         };
         self.state.dispatch(number).is_some_and(theirs)
@@ -247,7 +247,7 @@ impl<'a> Look<'a> {
     }
 
     /// An envelope of the session and generation that the fence names.
-    fn own(self, number: EnvelopeNo) -> Option<&'a EnvelopeRow> {
+    fn own(self, number: EnvelopeNo) -> Option<EnvelopeRow> {
         let row = self.state.envelope(number)?;
         let theirs = self.by(row.session) && self.entry.fence.named == Some(row.generation);
         theirs.then_some(row)

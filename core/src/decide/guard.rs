@@ -181,7 +181,7 @@ impl<'a> Ask<'a> {
     }
 
     /// The row of a dispatch.
-    pub fn dispatch(self, number: DispatchNo) -> Result<&'a DispatchRow, Refusal> {
+    pub fn dispatch(self, number: DispatchNo) -> Result<DispatchRow, Refusal> {
         self.state.dispatch(number).ok_or_else(|| {
             self.refusal(
                 Code::UnknownDispatch,
@@ -194,7 +194,7 @@ impl<'a> Ask<'a> {
     }
 
     /// The row of an envelope.
-    pub fn envelope(self, number: EnvelopeNo) -> Result<&'a EnvelopeRow, Refusal> {
+    pub fn envelope(self, number: EnvelopeNo) -> Result<EnvelopeRow, Refusal> {
         self.state.envelope(number).ok_or_else(|| {
             self.refusal(
                 Code::UnknownEnvelope,

@@ -43,7 +43,7 @@ pub(super) fn deliver(ask: Ask<'_>, c: &Deliver) -> Result<Decision, Refusal> {
             .into(),
         ])),
         EnvelopeState::Delivered | EnvelopeState::Acknowledged => Ok(Decision::nothing()),
-        EnvelopeState::Cancelled => Err(cancelled(ask, c.envelope, row)),
+        EnvelopeState::Cancelled => Err(cancelled(ask, c.envelope, &row)),
     }
 }
 
@@ -59,13 +59,13 @@ pub(super) fn acknowledge(ask: Ask<'_>, c: &Acknowledge) -> Result<Decision, Ref
             .into(),
         ])),
         EnvelopeState::Acknowledged => Ok(Decision::nothing()),
-        EnvelopeState::Cancelled => Err(cancelled(ask, c.envelope, row)),
+        EnvelopeState::Cancelled => Err(cancelled(ask, c.envelope, &row)),
     }
 }
 
 /// An adapter handles envelopes of its own session and generation only (OUT-1). What is over keeps the
 /// generation it ended in, and its state says more than whose it was.
-fn own<'a>(ask: Ask<'a>, author: Author, number: EnvelopeNo) -> Result<&'a EnvelopeRow, Refusal> {
+fn own(ask: Ask<'_>, author: Author, number: EnvelopeNo) -> Result<EnvelopeRow, Refusal> {
     let row = ask.envelope(number)?;
     if row.session == author.session && (row.generation == author.generation || !row.is_open()) {
         return Ok(row);

@@ -107,7 +107,7 @@ pub(super) fn accept(ask: Ask<'_>, c: &Accept) -> Result<Decision, Refusal> {
         DispatchState::Queued => {}
         // Twice by the same session and generation is the same answer (DIS-5).
         DispatchState::Accepted => return Ok(Decision::nothing()),
-        _ => return Err(terminal(ask, c.dispatch, row)),
+        _ => return Err(terminal(ask, c.dispatch, &row)),
     }
     let accepted = Accepted {
         dispatch: c.dispatch,
@@ -134,7 +134,7 @@ pub(super) fn accept(ask: Ask<'_>, c: &Accept) -> Result<Decision, Refusal> {
 }
 
 /// The dispatch must be the author's: of its session and generation.
-fn owned<'a>(ask: Ask<'a>, author: Author, number: DispatchNo) -> Result<&'a DispatchRow, Refusal> {
+fn owned(ask: Ask<'_>, author: Author, number: DispatchNo) -> Result<DispatchRow, Refusal> {
     let row = ask.dispatch(number)?;
     if row.session == author.session
         && (row.generation == author.generation || !row.state.is_live())
@@ -179,8 +179,8 @@ pub(super) fn decline(ask: Ask<'_>, c: &Decline) -> Result<Decision, Refusal> {
     let row = owned(ask, author, c.dispatch)?;
     match row.state {
         DispatchState::Queued => {}
-        DispatchState::Accepted => return Err(accepted_already(ask, c.dispatch, row, "report")),
-        _ => return Err(terminal(ask, c.dispatch, row)),
+        DispatchState::Accepted => return Err(accepted_already(ask, c.dispatch, &row, "report")),
+        _ => return Err(terminal(ask, c.dispatch, &row)),
     }
     Ok(author.writes(vec![
         Declined {
@@ -220,7 +220,7 @@ pub(super) fn report(ask: Ask<'_>, c: &Report) -> Result<Decision, Refusal> {
                     "makes the binding a report needs",
                 ));
         }
-        _ => return Err(terminal(ask, c.dispatch, row)),
+        _ => return Err(terminal(ask, c.dispatch, &row)),
     }
     let reported = Reported {
         dispatch: c.dispatch,
@@ -236,7 +236,7 @@ pub(super) fn cancel(ask: Ask<'_>, c: &Cancel) -> Result<Decision, Refusal> {
     let authority = over(ask, c.dispatch)?;
     let row = ask.dispatch(c.dispatch)?;
     if !row.state.is_live() {
-        return Err(terminal(ask, c.dispatch, row));
+        return Err(terminal(ask, c.dispatch, &row));
     }
     let cancelled = Cancelled {
         dispatch: c.dispatch,
@@ -253,8 +253,8 @@ pub(super) fn fail(ask: Ask<'_>, c: &Fail) -> Result<Decision, Refusal> {
     let row = ask.dispatch(c.dispatch)?;
     match row.state {
         DispatchState::Queued => {}
-        DispatchState::Accepted => return Err(accepted_already(ask, c.dispatch, row, "cancel")),
-        _ => return Err(terminal(ask, c.dispatch, row)),
+        DispatchState::Accepted => return Err(accepted_already(ask, c.dispatch, &row, "cancel")),
+        _ => return Err(terminal(ask, c.dispatch, &row)),
     }
     let failed = AssignmentFailed {
         dispatch: c.dispatch,

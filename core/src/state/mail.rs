@@ -2,14 +2,12 @@
 
 use alloc::vec::Vec;
 
-use bincode::error::{DecodeError, EncodeError};
-use bincode::{Decode, Encode};
-
 use crate::command::Ref;
 use crate::generation::Generation;
 use crate::id::{DispatchNo, EnvelopeNo, Position, SessionNo};
 use crate::text::BodyId;
 
+use super::table::{Row, pack_words, unpack_words};
 use super::work::Located;
 
 wire_enum! {
@@ -140,122 +138,78 @@ impl EnvelopeRow {
     }
 }
 
-const ROW_BYTES: usize = 72;
 const ABSENT: u64 = u64::MAX;
 
-fn to_bytes(row: &EnvelopeRow) -> [u8; ROW_BYTES] {
-    let (re_kind, re) = match row.re {
-        None => (0, 0),
-        Some(Ref::Dispatch(d)) => (1, d.0),
-        Some(Ref::Envelope(e)) => (2, e.0),
-    };
-    let small = u64::from_le_bytes([
-        row.kind.number(),
-        row.state.number(),
-        row.reason.number(),
-        row.notice.number(),
-        re_kind,
-        0,
-        0,
-        0,
-    ]);
-    let words = [
-        row.session.0,
-        row.generation.incarnation,
-        row.generation.number,
-        small,
-        row.from.map_or(ABSENT, |s| s.0),
-        row.dispatch.map_or(ABSENT, |d| d.0),
-        re,
-        row.position.0,
-        row.body.map_or(ABSENT, |b| u64::from(b.0)),
-    ];
-    let mut out = [0; ROW_BYTES];
-    for (slot, word) in out.chunks_exact_mut(8).zip(words) {
-        slot.copy_from_slice(&word.to_le_bytes());
-    }
-    out
-}
+impl Row for EnvelopeRow {
+    const BYTES: usize = 72;
 
-fn from_bytes(bytes: &[u8]) -> Option<EnvelopeRow> {
-    let mut words = [0_u64; ROW_BYTES / 8];
-    for (word, slot) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *word = u64::from_le_bytes(*slot);
+    fn pack(&self, out: &mut Vec<u8>) {
+        let (re_kind, re) = match self.re {
+            None => (0, 0),
+            Some(Ref::Dispatch(d)) => (1, d.0),
+            Some(Ref::Envelope(e)) => (2, e.0),
+        };
+        let small = u64::from_le_bytes([
+            self.kind.number(),
+            self.state.number(),
+            self.reason.number(),
+            self.notice.number(),
+            re_kind,
+            0,
+            0,
+            0,
+        ]);
+        let words = [
+            self.session.0,
+            self.generation.incarnation,
+            self.generation.number,
+            small,
+            self.from.map_or(ABSENT, |s| s.0),
+            self.dispatch.map_or(ABSENT, |d| d.0),
+            re,
+            self.position.0,
+            self.body.map_or(ABSENT, |b| u64::from(b.0)),
+        ];
+        pack_words(&words, out);
     }
-    let [
-        session,
-        incarnation,
-        number,
-        small,
-        from,
-        dispatch,
-        re,
-        position,
-        body,
-    ] = words;
-    let [kind, state, reason, notice, re_kind, ..] = small.to_le_bytes();
-    let given = |word: u64| (word != ABSENT).then_some(word);
-    Some(EnvelopeRow {
-        session: SessionNo(session),
-        generation: Generation {
+
+    fn unpack(bytes: &[u8]) -> Option<Self> {
+        let [
+            session,
             incarnation,
             number,
-        },
-        kind: EnvelopeKind::from_number(kind)?,
-        state: EnvelopeState::from_number(state)?,
-        reason: CancelReason::from_number(reason)?,
-        notice: NoticeKind::from_number(notice)?,
-        from: given(from).map(SessionNo),
-        dispatch: given(dispatch).map(DispatchNo),
-        re: match re_kind {
-            0 => None,
-            1 => Some(Ref::Dispatch(DispatchNo(re))),
-            2 => Some(Ref::Envelope(EnvelopeNo(re))),
-            _ => return None,
-        },
-        position: Position(position),
-        body: match given(body) {
-            None => None,
-            Some(number) => Some(BodyId(u32::try_from(number).ok()?)),
-        },
-    })
-}
-
-pub(super) fn encode_rows<E: bincode::enc::Encoder>(
-    rows: &[EnvelopeRow],
-    encoder: &mut E,
-) -> Result<(), EncodeError> {
-    encode_table(rows.iter().map(to_bytes), encoder)
-}
-
-pub(super) fn decode_rows<D: bincode::de::Decoder>(
-    decoder: &mut D,
-) -> Result<Vec<EnvelopeRow>, DecodeError> {
-    decode_table(ROW_BYTES, from_bytes, decoder)
-}
-
-/// Writes rows of one width as a single byte string.
-pub(super) fn encode_table<const N: usize, E: bincode::enc::Encoder>(
-    rows: impl ExactSizeIterator<Item = [u8; N]>,
-    encoder: &mut E,
-) -> Result<(), EncodeError> {
-    let mut bytes = Vec::with_capacity(rows.len() * N);
-    rows.for_each(|row| bytes.extend_from_slice(&row));
-    bytes.encode(encoder)
-}
-
-/// Reads what [`encode_table`] wrote.
-pub(super) fn decode_table<T, D: bincode::de::Decoder>(
-    row_bytes: usize,
-    row: impl Fn(&[u8]) -> Option<T>,
-    decoder: &mut D,
-) -> Result<Vec<T>, DecodeError> {
-    let bytes = Vec::<u8>::decode(decoder)?;
-    if !bytes.len().is_multiple_of(row_bytes) {
-        return Err(DecodeError::Other("a table with a broken row"));
+            small,
+            from,
+            dispatch,
+            re,
+            position,
+            body,
+        ] = unpack_words(bytes);
+        let [kind, state, reason, notice, re_kind, ..] = small.to_le_bytes();
+        let given = |word: u64| (word != ABSENT).then_some(word);
+        Some(Self {
+            session: SessionNo(session),
+            generation: Generation {
+                incarnation,
+                number,
+            },
+            kind: EnvelopeKind::from_number(kind)?,
+            state: EnvelopeState::from_number(state)?,
+            reason: CancelReason::from_number(reason)?,
+            notice: NoticeKind::from_number(notice)?,
+            from: given(from).map(SessionNo),
+            dispatch: given(dispatch).map(DispatchNo),
+            re: match re_kind {
+                0 => None,
+                1 => Some(Ref::Dispatch(DispatchNo(re))),
+                2 => Some(Ref::Envelope(EnvelopeNo(re))),
+                _ => return None,
+            },
+            position: Position(position),
+            body: match given(body) {
+                None => None,
+                Some(number) => Some(BodyId(u32::try_from(number).ok()?)),
+            },
+        })
     }
-    bytes
-        .chunks_exact(row_bytes)
-        .map(|b| row(b).ok_or(DecodeError::Other("a row of an unknown kind")))
-        .collect()
 }

@@ -9,7 +9,7 @@ use crate::generation::{Generation, Standing};
 use crate::holder::Bearing;
 use crate::id::{DispatchNo, EnvelopeNo, Moment};
 use crate::path::Scope;
-use crate::text::Symbol;
+use crate::text::{Symbol, Text};
 
 /// Who a grant was made to, with the texts that people read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
@@ -95,7 +95,7 @@ pub struct Session {
     /// The newest accepted event or refused contact.
     pub last_seen: Moment,
     /// What it last said it is doing.
-    pub status: Option<Symbol>,
+    pub status: Option<Text>,
     /// The checkout it works in.
     pub checkout: Option<Scope<Symbol>>,
     /// Paths it was seen to write under the current generation, oldest first.

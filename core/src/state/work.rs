@@ -7,7 +7,9 @@ use bincode::{Decode, Encode};
 use crate::generation::Generation;
 use crate::id::{EnvelopeNo, Moment, Position, SessionNo, Time};
 use crate::path::Scope;
-use crate::text::{BodyId, Symbol};
+use crate::text::{BodyId, Symbol, Text};
+
+use super::table::{Row, pack_words, unpack_words};
 
 /// Where a body stands in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
@@ -87,9 +89,9 @@ impl DispatchRow {
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct Dispatch {
     /// The item it gives.
-    pub item: Symbol,
+    pub item: Text,
     /// A line about it.
-    pub title: Option<Symbol>,
+    pub title: Option<Text>,
     /// By which session; `None`: by an operator.
     pub from: Option<SessionNo>,
     /// Declared write scopes.
@@ -100,60 +102,40 @@ pub struct Dispatch {
     pub body: Option<Located>,
 }
 
-/// Rows are written at fixed width, so that a snapshot with millions of them loads at the speed of a copy.
-pub(super) const ROW_BYTES: usize = 64;
+impl Row for DispatchRow {
+    const BYTES: usize = 64;
 
-fn to_bytes(row: &DispatchRow) -> [u8; ROW_BYTES] {
-    let mut out = [0; ROW_BYTES];
-    let words = [
-        row.session.0,
-        row.generation.incarnation,
-        row.generation.number,
-        u64::from(row.state.number()),
-        row.opened.position.0,
-        row.opened.time.0.cast_unsigned(),
-        row.since.position.0,
-        row.since.time.0.cast_unsigned(),
-    ];
-    for (slot, word) in out.chunks_exact_mut(8).zip(words) {
-        slot.copy_from_slice(&word.to_le_bytes());
+    fn pack(&self, out: &mut Vec<u8>) {
+        let words = [
+            self.session.0,
+            self.generation.incarnation,
+            self.generation.number,
+            u64::from(self.state.number()),
+            self.opened.position.0,
+            self.opened.time.0.cast_unsigned(),
+            self.since.position.0,
+            self.since.time.0.cast_unsigned(),
+        ];
+        pack_words(&words, out);
     }
-    out
-}
 
-fn from_bytes(bytes: &[u8]) -> Option<DispatchRow> {
-    let mut words = [0_u64; ROW_BYTES / 8];
-    for (word, slot) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *word = u64::from_le_bytes(*slot);
+    fn unpack(bytes: &[u8]) -> Option<Self> {
+        let [session, incarnation, number, state, op, ot, sp, st] = unpack_words(bytes);
+        Some(Self {
+            session: SessionNo(session),
+            generation: Generation {
+                incarnation,
+                number,
+            },
+            state: DispatchState::from_number(u8::try_from(state).ok()?)?,
+            opened: Moment {
+                position: Position(op),
+                time: Time(ot.cast_signed()),
+            },
+            since: Moment {
+                position: Position(sp),
+                time: Time(st.cast_signed()),
+            },
+        })
     }
-    let [session, incarnation, number, state, op, ot, sp, st] = words;
-    Some(DispatchRow {
-        session: SessionNo(session),
-        generation: Generation {
-            incarnation,
-            number,
-        },
-        state: DispatchState::from_number(u8::try_from(state).ok()?)?,
-        opened: Moment {
-            position: Position(op),
-            time: Time(ot.cast_signed()),
-        },
-        since: Moment {
-            position: Position(sp),
-            time: Time(st.cast_signed()),
-        },
-    })
-}
-
-pub(super) fn encode_rows<E: bincode::enc::Encoder>(
-    rows: &[DispatchRow],
-    encoder: &mut E,
-) -> Result<(), bincode::error::EncodeError> {
-    super::mail::encode_table(rows.iter().map(to_bytes), encoder)
-}
-
-pub(super) fn decode_rows<D: bincode::de::Decoder>(
-    decoder: &mut D,
-) -> Result<Vec<DispatchRow>, bincode::error::DecodeError> {
-    super::mail::decode_table(ROW_BYTES, from_bytes, decoder)
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Appended, Blobs, CounterTag, Counters, Deadline, Decision, Frames, Identity, Journal, Raising,
-    RulesVersion, TransactError,
+    Appended, Blobs, CounterTag, Counters, Deadline, Decision, Frames, Identity, Journal, Landmark,
+    Raising, RulesVersion, TransactError,
 };
 use crate::control::place::HeadPlace;
 use crate::control::{Control, Signal, Word};
@@ -21,6 +21,7 @@ use crate::format::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, writer_
 use crate::frame::Depth;
 use crate::lock::{LOCKS_FOLDER, Locks, PREPARE_LOCK, Patience};
 use crate::position::{Chain, Epoch, Head, Incarnation, Position, Salt, StoreId};
+use crate::reader::landmark::walk_behind;
 use crate::reader::open::{find_head, overrun, walk_from};
 use crate::seal::{SEALS_FOLDER, Seal};
 use crate::segment::{self, NotMade, SEGMENTS_FOLDER, Segment};
@@ -242,7 +243,7 @@ impl SegmentLog {
             if let Some(place) = control.place() {
                 return Ok((place, control));
             }
-            match find_head(&**dir, segments, *store, Some(control.word().head)) {
+            match find_head(&**dir, segments, *store, Some(control.word().head), None) {
                 Err(Error::Busy { .. }) => {}
                 found => return Ok((found?, control)),
             }
@@ -414,6 +415,33 @@ impl Journal for SegmentLog {
             after,
             depth,
         )?))
+    }
+
+    fn landmark(&self, head: Head) -> Result<Option<Landmark>, Error> {
+        self.site.same_process()?;
+        let (place, control) = self.place()?;
+        if place.head == head {
+            return Ok(Some(place.into()));
+        }
+        let after = head.position.before();
+        let (dir, segments, store) = (&*self.site.dir, &self.site.segments, self.site.store);
+        let depth = Depth::Facts;
+        let mut frames = walk_from(dir, segments, store, &place, Some(&control), after, depth)?;
+        let found = frames.next().transpose()?.map(|frame| frame.header.head());
+        Ok(frames.landmark().filter(|_| found == Some(head)))
+    }
+
+    fn read_behind(
+        &self,
+        landmark: &Landmark,
+        depth: Depth,
+    ) -> Result<Option<Box<dyn Frames + '_>>, Error> {
+        self.site.same_process()?;
+        let (place, control) = self.place()?;
+        let (dir, segments, store) = (&*self.site.dir, &self.site.segments, self.site.store);
+        let what = (landmark, depth);
+        let walker = walk_behind(dir, segments, store, &place, Some(&control), what)?;
+        Ok(walker.map(|walker| Box::new(walker) as Box<dyn Frames>))
     }
 
     fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<Head, Error> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::landmark::{Landmark, line_to, walk_behind};
 use super::{From, Point, Walker};
 use crate::control::place::HeadPlace;
 use crate::control::{CONTROL_NAME, Page, Signal};
@@ -16,7 +17,7 @@ use crate::format::{SEGMENT_HEADER_BYTES, SegmentName};
 use crate::frame::Depth;
 use crate::journal::{Deadline, Frames, Identity};
 use crate::position::{Head, Position, StoreId};
-use crate::scan::{Checks, Step, Walk, Window, Zeros, survey};
+use crate::scan::{Checks, Cursor, Step, Walk, Window, Zeros, survey};
 use crate::segment::line::Segments;
 use crate::segment::{self, file_name};
 use crate::storage::{self, Access, Directory, Opening, Storage};
@@ -47,29 +48,32 @@ pub(crate) fn walk_from<'d>(
 
 /// Looks the head up in the newest segment: the frame at the position that was published, or the last
 /// whole one where no page says. The published frames are the same in whatever segment is the newest.
+/// Begins at a place known before, if it is in that segment.
 pub(crate) fn find_head(
     dir: &dyn Directory,
     segments: &Segments,
     store: StoreId,
     published: Option<Position>,
+    known: Option<HeadPlace>,
 ) -> Result<HeadPlace, Error> {
     let name = newest_segment(dir)?;
     let newest = segments.get(name, store)?;
     let failed = |error| storage::failed("read", dir.path_of(&file_name(name)), error);
     let window = Window::new(&**newest.file()).map_err(failed)?;
-    let walk = Walk::new(window, newest.header(), Checks::ALL, None).with_zeros(Zeros::Trust);
     let start = SEGMENT_HEADER_BYTES as u64;
-    let head = newest.header().start();
-    let (mut place, mut whole) = (
-        HeadPlace {
-            head,
-            segment: name,
-            offset: start,
-            end: start,
-        },
-        true,
-    );
-    survey(newest.header(), &mut { walk }, &mut |span, step| {
+    let known = known.filter(|known| {
+        known.segment == name && published.is_none_or(|published| known.head.position <= published)
+    });
+    let mut place = known.unwrap_or(HeadPlace {
+        head: newest.header().start(),
+        segment: name,
+        offset: start,
+        end: start,
+    });
+    let cursor = Cursor::resume(newest.header(), Checks::ALL, place.head, place.end);
+    let mut walk = Walk::resume(window, cursor, None).with_zeros(Zeros::Trust);
+    let mut whole = true;
+    survey(newest.header(), &mut walk, &mut |span, step| {
         whole &= matches!(step, Step::Frame(..));
         if let Step::Frame(frame, _) = step
             && whole
@@ -192,7 +196,13 @@ impl SegmentReader {
             Some(place) => place,
             None => {
                 let published = page.as_ref().map(|page| page.word().head);
-                find_head(&*self.dir, &self.segments, self.store, published)?
+                find_head(
+                    &*self.dir,
+                    &self.segments,
+                    self.store,
+                    published,
+                    seen.place,
+                )?
             }
         };
         // A page that was just rebuilt knows less than this reader for a moment.
@@ -209,14 +219,22 @@ impl SegmentReader {
     /// # Errors
     /// When the newest segment cannot be read.
     pub fn identity(&self) -> Result<Identity, Error> {
-        let (place, _) = self.place()?;
-        let newest = self.segments.get(place.segment, self.store)?;
+        let newest = self.newest(&mut self.seen.lock())?;
+        let newest = self.segments.get(newest, self.store)?;
         let header = newest.header();
         Ok(Identity {
             store: self.store,
             incarnation: header.incarnation,
             rules: header.rules,
         })
+    }
+
+    /// The newest segment, without looking for its head.
+    fn newest(&self, seen: &mut Seen) -> Result<SegmentName, Error> {
+        match self.page(seen)?.as_ref().and_then(Page::place) {
+            Some(place) => Ok(place.segment),
+            None => newest_segment(&*self.dir),
+        }
     }
 
     /// The newest published head. Never before one answered earlier.
@@ -252,6 +270,37 @@ impl SegmentReader {
             depth,
         )?;
         Ok(Box::new(walker))
+    }
+
+    /// As [`SegmentReader::read_from`], behind a landmark and without a search; none when it does not stand.
+    /// Without a control page, the head is looked for from there too.
+    ///
+    /// # Errors
+    /// As [`SegmentReader::read_from`].
+    pub fn read_behind(
+        &self,
+        landmark: &Landmark,
+        depth: Depth,
+    ) -> Result<Option<Box<dyn Frames + '_>>, Error> {
+        let mut seen = self.seen.lock();
+        if seen.place.is_none() {
+            let newest = self.newest(&mut seen)?;
+            if line_to(&*self.dir, &self.segments, self.store, newest, landmark)?.is_none() {
+                return Ok(None);
+            }
+            seen.place = (newest == landmark.segment).then(|| (*landmark).into());
+        }
+        drop(seen);
+        let (place, page) = self.place()?;
+        let walker = walk_behind(
+            &*self.dir,
+            &self.segments,
+            self.store,
+            &place,
+            page.as_ref(),
+            (landmark, depth),
+        )?;
+        Ok(walker.map(|walker| Box::new(walker) as Box<dyn Frames>))
     }
 
     /// Waits until the head is beyond `position` or the deadline has passed, and returns the head

@@ -6,6 +6,7 @@ mod evidence;
 mod frame;
 mod golden;
 mod inspect;
+mod landmark;
 mod listing;
 mod processes;
 mod recovery;

@@ -23,7 +23,7 @@ use super::judge::{Judged, Kept, judge};
 use super::keys::Prior;
 use super::live::Live;
 use super::prepare::Prepared;
-use super::{Store, refuse};
+use super::{Store, refuse, snapshot};
 
 /// Orders that wait for a leader.
 #[derive(Default)]
@@ -294,6 +294,8 @@ fn conclude(
             Ok(appended) => live.head = appended.head,
             Err(_) => live.tainted = true,
         }
+        let due = snapshot::is_due(live.since_snapshot, live.snapshot_bytes);
+        store.0.snapshot_due.store(due, Ordering::Relaxed);
     }
     let fate = match result {
         Ok(appended) => Fate::Written(appended.heads),

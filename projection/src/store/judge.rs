@@ -50,6 +50,7 @@ pub(super) fn judge<'j>(
         };
         judged.push(one(live, &mut prepared, at, &mut drafts)?);
     }
+    live.sound()?;
     Ok((judged, drafts))
 }
 

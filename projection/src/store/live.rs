@@ -1,9 +1,12 @@
 //! The state at the newest head that this handle knows.
 
+use std::sync::Arc;
+
 use tenure_core::apply::{Applied, apply};
 use tenure_core::event::Entry;
 use tenure_core::state::State;
 use tenure_log::frame::{Depth, FrameRef};
+use tenure_log::journal::Landmark;
 use tenure_log::position::Head;
 
 use crate::entry;
@@ -11,6 +14,7 @@ use crate::error::Error;
 use crate::source::Source;
 
 use crate::store::keys::{Keys, Prior};
+use crate::store::shelf::Shelf;
 use crate::store::snapshot;
 
 /// State and head, always of one position.
@@ -25,45 +29,82 @@ pub(crate) struct Live {
     pub since_snapshot: u64,
     /// Bytes of that snapshot.
     pub snapshot_bytes: u64,
+    /// Where the newest frame that was read stands.
+    mark: Option<Landmark>,
+    /// Where rows are that the snapshot left elsewhere.
+    shelf: Option<Arc<Shelf>>,
 }
 
 impl Live {
     /// From the newest snapshot that fits, and the tail behind it.
-    pub fn open(source: &dyn Source) -> Result<Self, Error> {
-        let (state, head, snapshot_bytes) = match snapshot::load(source)? {
-            Some(found) => (found.state, found.head, found.bytes),
-            None => (State::new(), beginning(source)?, 0),
+    pub fn open(source: &Arc<dyn Source>) -> Result<Self, Error> {
+        let mut live = match snapshot::load(source)? {
+            Some(found) => Self {
+                mark: found.mark,
+                shelf: Some(found.shelf),
+                snapshot_bytes: found.bytes,
+                ..Self::with(found.state, found.head)
+            },
+            None => Self::with(State::new(), beginning(&**source)?),
         };
-        let mut live = Self {
+        live.read_on(&**source)?;
+        Ok(live)
+    }
+
+    fn with(state: State, head: Head) -> Self {
+        Self {
             state,
             head,
             tainted: false,
             keys: None,
             since_snapshot: 0,
-            snapshot_bytes,
-        };
-        live.read_on(source)?;
-        Ok(live)
+            snapshot_bytes: 0,
+            mark: None,
+            shelf: None,
+        }
+    }
+
+    /// Whether every row that was asked for was there.
+    ///
+    /// # Errors
+    /// Why one was not: then no answer counts that was found in this state.
+    pub fn sound(&self) -> Result<(), Error> {
+        self.shelf.as_ref().map_or(Ok(()), |shelf| shelf.sound())
     }
 
     /// Reads what the journal has beyond this head; rebuilds if this state cannot be trusted.
-    pub fn catch_up(&mut self, source: &dyn Source) -> Result<(), Error> {
-        if self.tainted {
+    pub fn catch_up(&mut self, source: &Arc<dyn Source>) -> Result<(), Error> {
+        if self.sound().is_err() {
+            // Not from the snapshot again.
+            *self = Self::with(State::new(), beginning(&**source)?);
+        } else if self.tainted {
             *self = Self::open(source)?;
             return Ok(());
         }
-        self.read_on(source)
+        self.read_on(&**source)
     }
 
     fn read_on(&mut self, source: &dyn Source) -> Result<(), Error> {
         let newest = source.newest()?;
-        let mut frames = source.read_from(self.head.position, Depth::Whole)?;
+        if self.head.position >= newest {
+            return Ok(());
+        }
+        let mark = self.mark.filter(|mark| mark.head == self.head);
+        let behind = match mark {
+            Some(mark) => source.read_behind(&mark, Depth::Whole)?,
+            None => None,
+        };
+        let mut frames = match behind {
+            Some(frames) => frames,
+            None => source.read_from(self.head.position, Depth::Whole)?,
+        };
         while self.head.position < newest
             && let Some(frame) = frames.next()
         {
             self.fold(&frame?)?;
         }
-        Ok(())
+        self.mark = frames.landmark().or(self.mark);
+        self.sound()
     }
 
     /// Folds one frame of the log.

@@ -1,6 +1,8 @@
 //! What happens behind the lock: waiting until an answer depends on nothing that a crash could take back,
 //! counting repeated refusals, repeating recorded answers.
 
+use std::sync::atomic::Ordering;
+
 use tenure_core::command::{Command, Count, Request};
 use tenure_core::decide::stale_repeat;
 use tenure_core::event::Entry;
@@ -8,7 +10,7 @@ use tenure_core::generation::Lapse;
 use tenure_core::id::Position;
 use tenure_core::refusal::Refusal;
 use tenure_core::state::State;
-use tenure_log::journal::CounterTag;
+use tenure_log::journal::{CounterTag, Deadline};
 
 use crate::error::{Error, Failure, Trace};
 
@@ -171,24 +173,30 @@ fn is_stale(state: &State, request: &Request, entry: &Entry) -> bool {
 
 impl Store {
     /// Writes a snapshot when the tail has grown long. A snapshot is never truth: a failure to write one is
-    /// no failure of the call.
+    /// no failure of the call, and is tried again behind the next frames.
     fn snapshot_if_due(&self) {
+        let due = &self.0.snapshot_due;
+        if due.load(Ordering::Relaxed) && due.swap(false, Ordering::Relaxed) {
+            // Nobody's answer depends on it.
+            drop(self.snapshot());
+        }
+    }
+
+    fn snapshot(&self) -> Result<(), Error> {
         let live = self.live.read();
-        if live.tainted || !snapshot::is_due(live.since_snapshot, live.snapshot_bytes) {
-            return;
+        if live.tainted {
+            return Ok(());
         }
-        let (state, head) = (live.state.clone(), live.head);
+        let (head, draft) = (live.head, snapshot::Draft::of(&live.state, live.head)?);
         drop(live);
-        let durable = self.journal().durable().is_ok_and(|d| d >= head.position);
-        if !durable {
-            return;
-        }
-        // Nothing depends on either.
+        self.journal()
+            .wait_durable(head.position, Deadline::NEVER)?;
+        // Nothing depends on it.
         let _ = self.journal().tend();
-        if let Ok(bytes) = snapshot::save(self.journal(), &state, head) {
-            let mut live = self.live.write();
-            live.snapshot_bytes = bytes;
-            live.since_snapshot = live.head.position.0 - head.position.0;
-        }
+        let bytes = draft.save(self.journal())?;
+        let mut live = self.live.write();
+        live.snapshot_bytes = bytes;
+        live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);
+        Ok(())
     }
 }

@@ -1,14 +1,17 @@
 //! Snapshots: the state at a durable position, so that opening costs the tail. Never truth: whatever does not
 //! fit is ignored and rebuilt.
 
+use std::sync::Arc;
+
 use tenure_core::codec;
 use tenure_core::state::State;
 use tenure_log::frame::Depth;
-use tenure_log::journal::{Identity, Journal};
+use tenure_log::journal::{Identity, Journal, Landmark};
 use tenure_log::position::{Chain, Head, Position};
 
 use crate::error::Error;
 use crate::source::Source;
+use crate::store::shelf::{Shelf, Stretches};
 
 use super::RULES;
 
@@ -16,57 +19,72 @@ use super::RULES;
 pub(super) struct Found {
     pub state: State,
     pub head: Head,
+    /// Where its frame stands, if that is known.
+    pub mark: Option<Landmark>,
+    pub shelf: Arc<Shelf>,
     pub bytes: u64,
 }
 
+/// A state written down, with what it leaves to files of their own.
+pub(super) struct Draft {
+    head: Head,
+    body: Vec<u8>,
+    stretches: Stretches,
+}
+
 const MAGIC: &[u8; 8] = b"tnrsnp01";
-const HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 8 + 8 + 16 + 8 + 4;
+const HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 8 + 8 + 16 + 8 + 4 + Landmark::BYTES;
 
 /// The name of the blob that holds the newest snapshot.
 const BLOB: &str = "state";
 
 /// Version of the state's encoding. A change of `State` or of what it encodes raises it; a change of what
 /// events do to a state raises [`RULES`].
-const STATE_VERSION: u32 = 2;
+const STATE_VERSION: u32 = 3;
 
 /// Frames between two snapshots at least.
 const FRAMES_MIN: u64 = 2048;
 /// A snapshot is due when the frames since the last one are worth its bytes at this rate, so that writing
 /// snapshots costs a bounded share of appending.
-const BYTES_PER_FRAME: u64 = 128;
+const BYTES_PER_FRAME: u64 = 512;
 
 /// Whether the tail is long enough for a new snapshot.
 pub(super) fn is_due(frames: u64, snapshot_bytes: u64) -> bool {
     frames >= FRAMES_MIN && frames * BYTES_PER_FRAME >= snapshot_bytes
 }
 
-/// Loads the newest snapshot, if it fits this journal.
-pub(super) fn load(source: &dyn Source) -> Result<Option<Found>, Error> {
+/// Loads the newest snapshot, if it fits this log.
+pub(super) fn load(source: &Arc<dyn Source>) -> Result<Option<Found>, Error> {
     // A snapshot that cannot be read is as good as none.
     let Ok(Some(bytes)) = source.blobs().read(BLOB) else {
         return Ok(None);
     };
-    let Some((head, body)) = parse(source.identity()?, &bytes) else {
+    let Some((head, mark, body)) = parse(source.identity()?, &bytes) else {
         return Ok(None);
     };
-    if !stands(source, head)? {
+    let stood = mark.head == head && source.read_behind(&mark, Depth::Facts)?.is_some();
+    let mark = stood.then_some(mark);
+    if mark.is_none() && !stands(&**source, head)? {
         return Ok(None);
     }
-    let Ok(state) = codec::decode::<State>(body) else {
+    let Ok(mut state) = codec::decode::<State>(body) else {
         return Ok(None);
     };
     // What the program that wrote it did not understand, this one may.
     if state.at.position.0 != head.position.0 || state.unknown.is_some() {
         return Ok(None);
     }
+    let shelf = Shelf::of(source, head, &mut state);
     Ok(Some(Found {
         state,
         head,
+        mark,
+        shelf,
         bytes: bytes.len() as u64,
     }))
 }
 
-fn parse(identity: Identity, bytes: &[u8]) -> Option<(Head, &[u8])> {
+fn parse(identity: Identity, bytes: &[u8]) -> Option<(Head, Landmark, &[u8])> {
     let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
     let word = |at: usize| u64::from_le_bytes(*header[at..].first_chunk().expect("in the header"));
     let half = |at: usize| u32::from_le_bytes(*header[at..].first_chunk().expect("in the header"));
@@ -82,7 +100,9 @@ fn parse(identity: Identity, bytes: &[u8]) -> Option<(Head, &[u8])> {
         position: Position(word(40)),
         chain: Chain(sixteen(48)),
     };
-    fits.then_some((head, body))
+    // Zeros where an engine has no places: a head at position 0 is the head of no snapshot.
+    let mark = Landmark::from_bytes(header.last_chunk().expect("in the header"));
+    fits.then_some((head, mark, body))
 }
 
 fn crc(body: &[u8]) -> u32 {
@@ -107,21 +127,42 @@ fn stands(source: &dyn Source, head: Head) -> Result<bool, Error> {
     })
 }
 
-/// Writes a snapshot of a durable state.
-pub(super) fn save(journal: &dyn Journal, state: &State, head: Head) -> Result<u64, Error> {
-    let body = codec::encode(state).map_err(|_| Error::TooLarge)?;
-    let identity = journal.identity();
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&STATE_VERSION.to_le_bytes());
-    bytes.extend_from_slice(&crc(&body).to_le_bytes());
-    bytes.extend_from_slice(&identity.store.0);
-    bytes.extend_from_slice(&identity.incarnation.0.to_le_bytes());
-    bytes.extend_from_slice(&head.position.0.to_le_bytes());
-    bytes.extend_from_slice(&head.chain.0);
-    bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(&RULES.0.to_le_bytes());
-    bytes.extend_from_slice(&body);
-    journal.snapshots().write_atomic(BLOB, &bytes)?;
-    Ok(bytes.len() as u64)
+impl Draft {
+    /// Of the state at `head`.
+    pub fn of(state: &State, head: Head) -> Result<Self, Error> {
+        Ok(Self {
+            head,
+            body: codec::encode(state).map_err(|_| Error::TooLarge)?,
+            stretches: Stretches::of(state),
+        })
+    }
+
+    /// Writes it as the newest snapshot; its position has to be durable. Gives its bytes.
+    pub fn save(&self, journal: &dyn Journal) -> Result<u64, Error> {
+        let Self {
+            head,
+            body,
+            stretches,
+        } = self;
+        let (identity, blobs) = (journal.identity(), journal.snapshots());
+        let mark = journal
+            .landmark(*head)?
+            .map_or([0; Landmark::BYTES], |mark| mark.to_bytes());
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&STATE_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&crc(body).to_le_bytes());
+        bytes.extend_from_slice(&identity.store.0);
+        bytes.extend_from_slice(&identity.incarnation.0.to_le_bytes());
+        bytes.extend_from_slice(&head.position.0.to_le_bytes());
+        bytes.extend_from_slice(&head.chain.0);
+        bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&RULES.0.to_le_bytes());
+        bytes.extend_from_slice(&mark);
+        bytes.extend_from_slice(body);
+        stretches.save(blobs)?;
+        blobs.write_atomic(BLOB, &bytes)?;
+        stretches.tidy(blobs)?;
+        Ok(bytes.len() as u64)
+    }
 }

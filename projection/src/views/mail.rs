@@ -45,7 +45,7 @@ impl Lens<'_> {
     /// # Errors
     /// When its frames cannot be read.
     pub fn envelope(&self, id: EnvelopeNo) -> Result<Option<EnvelopeView>, Error> {
-        let Some(row) = self.state.envelope(id).copied() else {
+        let Some(row) = self.state.envelope(id) else {
             return Ok(None);
         };
         let dispatch = match row.dispatch {

@@ -5,7 +5,7 @@ use tenure_core::generation::Generation;
 use tenure_core::id::{DispatchNo, Moment, SessionNo};
 use tenure_core::state::EnvelopeState;
 
-use super::{HolderView, Lens};
+use super::{HolderView, Lens, shown};
 
 /// A session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,7 +98,7 @@ impl Lens<'_> {
             registered_at: session.registered_at,
             last_seen: session.last_seen,
             since: session.since(),
-            status: session.status.map(|s| self.text(s)),
+            status: session.status.as_ref().map(|s| shown(s.as_bytes())),
             checkout: session.checkout.as_ref().map(|c| self.text(c.path)),
             tops,
             open: session.open.clone(),

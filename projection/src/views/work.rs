@@ -70,7 +70,7 @@ impl Lens<'_> {
     /// # Errors
     /// When its frames cannot be read.
     pub fn dispatch(&self, id: DispatchNo) -> Result<Option<DispatchView>, Error> {
-        let Some(row) = self.state.dispatch(id).copied() else {
+        let Some(row) = self.state.dispatch(id) else {
             return Ok(None);
         };
         let mut view = self.opened(id, &row)?;
@@ -98,8 +98,8 @@ impl Lens<'_> {
             since: row.since,
         };
         if let Some(live) = self.state.live.get(&id) {
-            view.item = self.text(live.item);
-            view.title = live.title.map(|t| self.text(t));
+            view.item = shown(live.item.as_bytes());
+            view.title = live.title.as_ref().map(|t| shown(t.as_bytes()));
             view.from = live.from.map(|s| self.name(s));
             view.writes = live.writes.iter().map(|w| self.text(w.path)).collect();
             view.body = self.body(live.body)?;
@@ -173,9 +173,13 @@ impl Lens<'_> {
             .iter()
             .filter_map(|d| self.state.live.get(d));
         let (items, titles) = live
-            .map(|d| (self.text(d.item), d.title.map(|t| self.text(t))))
+            .map(|d| {
+                let title = d.title.as_ref().map(|t| shown(t.as_bytes()));
+                (shown(d.item.as_bytes()), title)
+            })
             .unzip();
-        let said = session.and_then(|s| s.status).map(|s| self.text(s));
+        let said = session.and_then(|s| s.status.as_ref());
+        let said = said.map(|s| shown(s.as_bytes()));
         let holder = match &shared.former {
             Some((_, holder)) => Some(*holder),
             None => session.and_then(|s| s.holder),

@@ -7,3 +7,4 @@ mod checkouts;
 mod host;
 mod rules;
 mod scene;
+mod snapshots;

@@ -1,0 +1,192 @@
+//! Sealed stretches of a state that stand beside its snapshot, each in a file of its own that never changes.
+//! Fetched when a row of one is asked for; what cannot be fetched is made again from the log.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
+
+use tenure_core::apply::apply;
+use tenure_core::state::State;
+use tenure_core::state::table::{Digest, Packed, Row, Table, digest};
+use tenure_log::frame::Depth;
+use tenure_log::journal::Blobs;
+use tenure_log::position::{Head, Position};
+
+use crate::entry;
+use crate::error::Error;
+use crate::source::Source;
+
+/// Which table a stretch is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Of {
+    Dispatches,
+    Envelopes,
+}
+
+impl Of {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Dispatches => "dispatches",
+            Self::Envelopes => "envelopes",
+        }
+    }
+
+    /// The name of a stretch's file; two histories of one number never share one.
+    fn file(self, number: usize, digest: Digest) -> String {
+        let mut name = format!("{}-{number}-", self.word());
+        for byte in digest {
+            write!(name, "{byte:02x}").expect("writing to a string succeeds");
+        }
+        name
+    }
+}
+
+/// Where the sealed stretches of one snapshot are.
+pub(crate) struct Shelf {
+    source: Arc<dyn Source>,
+    /// What the snapshot covers.
+    head: Head,
+    /// The same state made from the log, once a stretch could not be fetched.
+    again: OnceLock<Option<State>>,
+    failed: OnceLock<Error>,
+}
+
+impl Shelf {
+    /// Puts the sealed stretches of a state that was just decoded where their files are.
+    pub fn of(source: &Arc<dyn Source>, head: Head, state: &mut State) -> Arc<Self> {
+        let shelf = Arc::new(Self {
+            source: Arc::clone(source),
+            head,
+            again: OnceLock::new(),
+            failed: OnceLock::new(),
+        });
+        let place = |of| {
+            let shelf = Arc::clone(&shelf);
+            move |number, digest| -> Arc<dyn Packed> {
+                Arc::new(Shelved {
+                    shelf: Arc::clone(&shelf),
+                    of,
+                    number,
+                    digest,
+                    bytes: OnceLock::new(),
+                })
+            }
+        };
+        state.dispatches.keep_elsewhere(place(Of::Dispatches));
+        state.envelopes.keep_elsewhere(place(Of::Envelopes));
+        shelf
+    }
+
+    /// Whether every row that was asked for was there.
+    ///
+    /// # Errors
+    /// Why one was not: then nothing that was read since can be trusted.
+    pub fn sound(&self) -> Result<(), Error> {
+        self.failed.get().cloned().map_or(Ok(()), Err)
+    }
+
+    fn fetch(&self, of: Of, number: usize, wanted: Digest) -> Option<Box<[u8]>> {
+        let fits = |bytes: &[u8]| digest(bytes) == wanted;
+        let stored = self.source.blobs().read(&of.file(number, wanted));
+        if let Ok(Some(bytes)) = stored
+            && fits(&bytes)
+        {
+            return Some(bytes.into_boxed_slice());
+        }
+        let state = self.again.get_or_init(|| self.made_again()).as_ref()?;
+        let packed = match of {
+            Of::Dispatches => state.dispatches.packed(number),
+            Of::Envelopes => state.envelopes.packed(number),
+        };
+        let found = packed.filter(|bytes| fits(bytes));
+        if found.is_none() {
+            // The snapshot is of another history than the log.
+            self.give_up(Error::Described(format!(
+                "the snapshot at position {} does not follow from the log",
+                self.head.position
+            )));
+        }
+        found.map(Into::into)
+    }
+
+    fn give_up(&self, error: Error) {
+        // The first failure is the one to tell of.
+        let _ = self.failed.set(error);
+    }
+
+    fn made_again(&self) -> Option<State> {
+        let replay = || -> Result<State, Error> {
+            let mut state = State::new();
+            let mut frames = self.source.read_from(Position::ZERO, Depth::Whole)?;
+            while state.at.position.0 < self.head.position.0
+                && let Some(frame) = frames.next()
+            {
+                apply(&mut state, &entry::decode(&frame?)?);
+            }
+            Ok(state)
+        };
+        replay().map_err(|error| self.give_up(error)).ok()
+    }
+}
+
+/// A stretch that is fetched when it is first read.
+struct Shelved {
+    shelf: Arc<Shelf>,
+    of: Of,
+    number: usize,
+    digest: Digest,
+    bytes: OnceLock<Option<Box<[u8]>>>,
+}
+
+impl Packed for Shelved {
+    fn bytes(&self) -> Option<&[u8]> {
+        let fetch = || self.shelf.fetch(self.of, self.number, self.digest);
+        self.bytes.get_or_init(fetch).as_deref()
+    }
+}
+
+/// The sealed stretches of a state and the names of their files.
+pub(super) struct Stretches(Vec<(String, Arc<dyn Packed>)>);
+
+impl Stretches {
+    /// Of a state; shared, not copied.
+    pub fn of(state: &State) -> Self {
+        let mut all = Vec::new();
+        collect(Of::Dispatches, &state.dispatches, &mut all);
+        collect(Of::Envelopes, &state.envelopes, &mut all);
+        Self(all)
+    }
+
+    /// Writes those that have no file yet.
+    pub fn save(&self, blobs: &dyn Blobs) -> Result<(), Error> {
+        let there = blobs.list()?;
+        for (name, stretch) in &self.0 {
+            if there.binary_search(name).is_err() {
+                let bytes = stretch.bytes().ok_or(Error::TooLarge)?;
+                blobs.write_atomic(name, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes files of other histories under the same numbers: before a salvage, a restore, or a change of
+    /// the rules. A file of a greater number may belong to a newer snapshot, and stays.
+    pub fn tidy(&self, blobs: &dyn Blobs) -> Result<(), Error> {
+        let stem = |name: &str| name.rsplit_once('-').map(|(stem, _)| stem.to_owned());
+        let ours: HashMap<_, _> = self.0.iter().map(|(name, _)| (stem(name), name)).collect();
+        for name in blobs.list()? {
+            if ours
+                .get(&stem(&name))
+                .is_some_and(|current| **current != name)
+            {
+                blobs.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn collect<R: Row>(of: Of, table: &Table<R>, into: &mut Vec<(String, Arc<dyn Packed>)>) {
+    let stretches = table.stretches().enumerate();
+    into.extend(stretches.map(|(n, (digest, packed))| (of.file(n, digest), packed)));
+}

@@ -1,0 +1,145 @@
+//! Snapshots are never truth: whatever becomes of them, answers are those of a replay.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tenure_core::id::{DispatchNo, Name};
+use tenure_core::state::State;
+use tenure_core::state::table::STRETCH_ROWS;
+use tenure_projection::call::{Bearer, Call, Verb};
+use tenure_projection::host::System;
+use tenure_projection::reader::Reader;
+use tenure_projection::store::{OpenOptions, Store};
+
+/// Dispatches of which a snapshot seals at least one stretch.
+const DISPATCHES: usize = 3 * STRETCH_ROWS + 10;
+
+fn host(dir: &Path) -> Arc<System> {
+    Arc::new(System::new(&dir.join("host")))
+}
+
+fn name(text: &str) -> Name {
+    Name::parse(text).expect("a name")
+}
+
+fn submit_all(store: &Store, calls: impl Iterator<Item = Verb>) {
+    let calls: Vec<_> = calls.map(|verb| Call::new(verb).by("test")).collect();
+    for together in calls.chunks(250) {
+        let submit = |call: &Call| store.submit(call.clone()).expect("well-formed");
+        let tickets: Vec<_> = together.iter().map(submit).collect();
+        for ticket in tickets {
+            ticket.wait().expect("it stands");
+        }
+    }
+}
+
+/// A store with a snapshot whose dispatches and envelopes are mostly sealed, and a tail that ends some of them.
+fn store_with_sealed_rows(dir: &Path) -> PathBuf {
+    let place = dir.join("store");
+    let options = OpenOptions::new(&place).create(true);
+    let store = Store::open(&options, host(dir)).expect("it opens");
+    let register = Verb::Register {
+        name: name("api"),
+        bearer: Bearer::itself(),
+        labels: Vec::new(),
+        checkout: None,
+    };
+    submit_all(&store, std::iter::once(register));
+    let dispatch = |n: usize| Verb::Dispatch {
+        item: name(&format!("item/{n}")),
+        to: name("api"),
+        to_generation: None,
+        title: Some(format!("title {n}")),
+        writes: Vec::new(),
+        body: None,
+    };
+    submit_all(&store, (0..DISPATCHES).map(dispatch));
+    let cancel = |number: u64| Verb::Cancel {
+        dispatch: DispatchNo(number),
+        reason: "enough".into(),
+    };
+    submit_all(&store, (1..=DISPATCHES as u64).step_by(97).map(cancel));
+    place
+}
+
+fn state(place: &Path) -> State {
+    let reader = Reader::open(place, host(place)).expect("it opens");
+    reader.view(Clone::clone).expect("it is readable")
+}
+
+fn assert_same_rows(found: &State, wanted: &State) {
+    assert_eq!(found, wanted);
+    assert!(found.dispatches.iter().eq(wanted.dispatches.iter()));
+    assert!(found.envelopes.iter().eq(wanted.envelopes.iter()));
+}
+
+fn stretches(place: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(place.join("snapshots"))
+        .expect("there")
+        .map(|e| e.expect("listed").path());
+    let mut files: Vec<_> = files.filter(|path| !path.ends_with("state")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_damaged_or_missing_file_of_a_snapshot_changes_no_answer() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let place = store_with_sealed_rows(temp.path());
+    let sealed = stretches(&place);
+    assert!(
+        sealed.len() >= 2,
+        "of dispatches and of envelopes: {sealed:?}"
+    );
+    let from_snapshot = state(&place);
+    std::fs::rename(place.join("snapshots"), temp.path().join("kept")).expect("moved");
+    let replayed = state(&place);
+    std::fs::rename(temp.path().join("kept"), place.join("snapshots")).expect("moved back");
+    assert_eq!(replayed.dispatches.len(), DISPATCHES + 1);
+    assert_same_rows(&from_snapshot, &replayed);
+
+    let good = std::fs::read(&sealed[0]).expect("readable");
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 1;
+    for bad in [&flipped[..], &good[..good.len() - 1], b""] {
+        std::fs::write(&sealed[0], bad).expect("written");
+        assert_same_rows(&state(&place), &replayed);
+    }
+    std::fs::remove_file(&sealed[0]).expect("removed");
+    std::fs::remove_file(&sealed[sealed.len() - 1]).expect("removed");
+    assert_same_rows(&state(&place), &replayed);
+
+    let newest = place.join("snapshots/state");
+    let good = std::fs::read(&newest).expect("readable");
+    for at in (0..good.len()).step_by(good.len() / 20) {
+        let mut flipped = good.clone();
+        flipped[at] ^= 0x10;
+        std::fs::write(&newest, flipped).expect("written");
+        assert_same_rows(&state(&place), &replayed);
+    }
+}
+
+/// The next snapshot writes what is missing, and clears away what belongs to another history.
+#[test]
+fn the_next_snapshot_completes_the_files() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let place = store_with_sealed_rows(temp.path());
+    let sealed = stretches(&place);
+    let wanted = state(&place);
+    std::fs::remove_file(&sealed[1]).expect("removed");
+    let stranger = place.join(format!("snapshots/dispatches-0-{}", "00".repeat(16)));
+    let newer = place.join(format!("snapshots/dispatches-9-{}", "00".repeat(16)));
+    std::fs::copy(&sealed[0], &stranger).expect("copied");
+    std::fs::copy(&sealed[0], &newer).expect("copied");
+    let store = Store::open(&OpenOptions::new(&place), host(temp.path())).expect("it opens");
+    let note = |n: usize| Verb::Send {
+        to: name("api"),
+        body: format!("message {n}").into_bytes(),
+        re: None,
+    };
+    submit_all(&store, (0..4000).map(note));
+    drop(store);
+    assert!(sealed.iter().all(|path| path.exists()), "written again");
+    assert!(!stranger.exists() && newer.exists());
+    assert!(state(&place).dispatches == wanted.dispatches);
+}
