@@ -56,7 +56,9 @@ impl Writer {
                 appended: Vec::new(),
             });
         }
-        make_durable(site, &held.control, &view.segment, &view.place())?;
+        // The writer's file may have been opened behind a failure that only another one was told of.
+        let older = view.head.position;
+        make_durable(site, &held.control, &view.segment, &view.place(), older)?;
         let header = header_after(site, &view, birth);
         let place = Place::in_segment(header.salt, header.first, header.epoch);
         let at = (place, SEGMENT_HEADER_BYTES as u64, view.head);

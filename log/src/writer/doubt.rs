@@ -65,9 +65,13 @@ impl Writer {
         };
         let is_own = ending.view.segment.name().epoch == doubt.epoch;
         let view = if is_own {
-            if let Some(repair) = &ending.repair {
-                let torn = put_away(site, &ending.view.segment, repair)?;
-                self.torn.push(torn);
+            match &ending.repair {
+                Some(repair) => self
+                    .torn
+                    .push(put_away(site, &ending.view.segment, repair)?),
+                // Who wrote the zeros behind the end may have died before they were durable. Without
+                // them, an old frame could come back behind a new one after a power cut.
+                None => sync_zeros(held, &ending.view.segment)?,
             }
             ending.view
         } else {
@@ -107,7 +111,8 @@ fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
     let mark = control
         .mark()
         .map_or(Position::ZERO, |mark| mark.head.position);
-    let durable = control.durable().max(mark);
+    // What this boot published has to stand there, durable or not: a position is given once.
+    let slot = control.durable().max(mark).max(held.word.head);
     let files = files(site)?;
     if let Some(newer) = files.last()
         && newer.name.epoch > held.word.epoch
@@ -116,15 +121,6 @@ fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
         raise_to(&site.locks, control, newer.name.epoch)?;
         return Ok(None);
     }
-    // What this boot published stands there, unless a sync failed: then only what was durable has to.
-    let is_poisoned = files
-        .last()
-        .is_some_and(|newest| control.poisoned(newest.name.epoch));
-    let slot = if is_poisoned {
-        durable
-    } else {
-        durable.max(held.word.head)
-    };
     let lineage = Lineage::of(Some(site.store), &files);
     let newest = match lineage.newest {
         Some(header) => Some(survey_newest(site, control, &header)?),
@@ -238,6 +234,14 @@ fn files(site: &Site) -> Result<Vec<SegmentFile>, Error> {
         });
     }
     Ok(files)
+}
+
+fn sync_zeros(held: &Held<'_>, segment: &Segment) -> Result<(), Error> {
+    segment.file().sync().map_err(|_| {
+        let epoch = segment.name().epoch;
+        held.control.poison_epoch(epoch);
+        Error::Poisoned { epoch }
+    })
 }
 
 /// Takes the torn bytes out of the segment.

@@ -1,5 +1,6 @@
 //! One sync, led by whoever holds the numbered sync lock.
 
+use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -8,12 +9,8 @@ use super::site::Site;
 use crate::control::place::{DurableMark, HeadPlace};
 use crate::control::{Control, Signal};
 use crate::error::Error;
-use crate::format::SEGMENT_HEADER_BYTES;
-use crate::frame::Depth;
-use crate::journal::Frames;
 use crate::position::Position;
-use crate::reader::{From, Point, Walker};
-use crate::segment::line::Link;
+use crate::scan::{Checks, Cursor};
 use crate::segment::{Segment, file_name, sync_and_probe};
 use crate::storage::{self, Access};
 
@@ -21,7 +18,16 @@ use crate::storage::{self, Access};
 /// of a failure once, so whoever syncs needs one that nobody else syncs at the time.
 #[derive(Debug, Default)]
 pub(super) struct Leader {
-    segment: Mutex<Option<Arc<Segment>>>,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// A segment open for syncing.
+#[derive(Debug)]
+struct Kept {
+    segment: Arc<Segment>,
+    /// Frames up to here may be older than the open file: of a sync that failed for them the system
+    /// may have told another one, and not this.
+    older: Position,
 }
 
 /// What came of an attempt to lead.
@@ -50,17 +56,19 @@ impl Leader {
         if control.poisoned(epoch) {
             return Err(Error::Poisoned { epoch });
         }
-        let kept = self
-            .segment
-            .lock()
-            .take()
-            .filter(|segment| segment.name() == place.segment);
-        let segment = match kept {
-            Some(segment) => segment,
-            None => Arc::new(Segment::open(&*site.dir, place.segment, Access::Write)?),
+        let kept = self.kept.lock().take();
+        let kept = match kept.filter(|kept| kept.segment.name() == place.segment) {
+            Some(kept) => kept,
+            None => {
+                let segment = Segment::open(&*site.dir, place.segment, Access::Write)?;
+                Kept {
+                    segment: Arc::new(segment),
+                    older: control.word().head,
+                }
+            }
         };
-        make_durable(site, control, &segment, &place)?;
-        *self.segment.lock() = Some(segment);
+        make_durable(site, control, &kept.segment, &place, kept.older)?;
+        *self.kept.lock() = Some(kept);
         control.put_mark(&DurableMark {
             head: place.head,
             segment: place.segment,
@@ -71,68 +79,82 @@ impl Leader {
     }
 }
 
-/// Makes the frames of the newest segment durable up to `place`.
+/// Makes the frames of the newest segment durable up to `place`; those up to `older` may have been
+/// written before `segment` was opened.
 ///
 /// # Errors
 /// [`Error::Poisoned`] when the sync fails: then what it should have written is unknown, to everybody.
 pub(super) fn make_durable(
     site: &Site,
     control: &Control,
-    segment: &Arc<Segment>,
+    segment: &Segment,
     place: &HeadPlace,
+    older: Position,
 ) -> Result<(), Error> {
     let durable = control.durable();
     if place.head.position <= durable {
         return Ok(());
     }
-    if control.target() > durable {
-        // A sync was begun and nobody said that it succeeded. If it failed, the system may take its
-        // pages for clean now, and another sync would succeed without them.
-        write_again(site, control, segment, durable, place)?;
+    let synced = (|| {
+        // A target above the durable position is a sync that was begun and of which nobody said that it
+        // succeeded. If it failed, the system may take its pages for clean now, and another sync would
+        // succeed without them.
+        if control.target() > durable || older > durable {
+            write_again(control, segment, durable, place)?;
+        }
+        control.raise_target(place.head.position);
+        let holds_none = place.offset == place.end;
+        sync_and_probe(&**segment.file(), if holds_none { 0 } else { place.offset })
+    })();
+    match synced {
+        Ok(()) => {
+            control.raise_durable(place.head.position);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            // Writing again over what is there takes no space; a file system that copies on write
+            // may want some. Nothing was synced, so nothing is known to be lost.
+            Err(site.failed("write again", &file_name(place.segment), error))
+        }
+        Err(_) => {
+            let epoch = place.segment.epoch;
+            control.poison_epoch(epoch);
+            Err(Error::Poisoned { epoch })
+        }
     }
-    control.raise_target(place.head.position);
-    let holds_none = place.offset == place.end;
-    let synced = sync_and_probe(&**segment.file(), if holds_none { 0 } else { place.offset });
-    if synced.is_err() {
-        let epoch = place.segment.epoch;
-        control.poison_epoch(epoch);
-        return Err(Error::Poisoned { epoch });
-    }
-    control.raise_durable(place.head.position);
-    Ok(())
 }
 
-/// Writes the frames above the durable position again, from bytes that were held against every checksum.
+/// Writes the frames above the durable position again: the very bytes that were held against every
+/// checksum.
 fn write_again(
-    site: &Site,
     control: &Control,
-    segment: &Arc<Segment>,
+    segment: &Segment,
     durable: Position,
     place: &HeadPlace,
-) -> Result<(), Error> {
-    let start = segment.header().start().position;
-    let after = durable.max(start);
-    let until = Point {
-        segment: place.segment,
-        head: place.head,
-        offset: place.end,
+) -> io::Result<()> {
+    let header = segment.header();
+    let after = durable.max(header.start().position);
+    let from = match control.anchor(segment.name(), after) {
+        Some(anchor) => Cursor::resume(header, Checks::ALL, anchor.head, anchor.offset),
+        None => Cursor::new(header, Checks::ALL),
     };
-    let line = vec![Link {
-        segment: segment.clone(),
-        closed: None,
-    }];
-    let from = From::Position(after);
-    let mut walker = Walker::new(&*site.dir, line, from, until, Depth::Whole, Some(control))?;
-    let mut begin = None;
-    let mut offset = SEGMENT_HEADER_BYTES as u64;
-    while let Some(frame) = walker.next() {
-        let bytes = frame?.header.frame_bytes() as u64;
-        offset = walker.at().map_or(offset, |point| point.offset);
-        begin = begin.or(Some(offset - bytes));
+    let (mut cursor, base) = (from, from.offset());
+    let mut bytes =
+        vec![0; usize::try_from(place.end.saturating_sub(base)).map_err(io::Error::other)?];
+    let read = storage::read_full(&**segment.file(), &mut bytes, base)?;
+    bytes.truncate(read);
+    let mut begin = 0;
+    while cursor.head().position < place.head.position {
+        let at = (cursor.offset() - base) as usize;
+        if cursor.head().position <= after {
+            begin = at;
+        }
+        cursor
+            .step(bytes.get(at..).unwrap_or_default())
+            .map_err(io::Error::other)?;
     }
-    let Some(begin) = begin else { return Ok(()) };
-    let failed = |error| site.failed("write again", &file_name(place.segment), error);
-    let mut bytes = vec![0; usize::try_from(place.end - begin).unwrap_or(usize::MAX)];
-    let read = storage::read_full(&**segment.file(), &mut bytes, begin).map_err(failed)?;
-    storage::write_full(&**segment.file(), &bytes[..read], begin).map_err(failed)
+    if cursor.head() != place.head || cursor.offset() != place.end {
+        return Err(io::Error::other("the published head is not where it was"));
+    }
+    storage::write_full(&**segment.file(), &bytes[begin..], base + begin as u64)
 }
