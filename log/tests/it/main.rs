@@ -11,6 +11,7 @@ mod listing;
 mod processes;
 mod recovery;
 mod seal;
+mod segment_log;
 mod simulated;
 mod store;
 mod verify;
