@@ -81,6 +81,7 @@ impl<'a> Look<'a> {
             ) => self.entry.fence.named.is_some(),
             (FenceKind::Grant, _) => false,
             (FenceKind::Write, [E::Accepted(a), E::Joined(j)]) => a.dispatch == j.dispatch,
+            (_, [E::Joined(_)]) => false,
             (FenceKind::None, [E::IncarnationRaised(_), E::HomeAccepted(_)]) => true,
             (_, events) => events.len() <= 1,
         }

@@ -9,6 +9,7 @@ use tenure_core::state::{DispatchRow, DispatchState};
 
 use super::{HolderView, Lens, shown};
 use crate::error::Error;
+use crate::store::answer::retain_living;
 
 /// A dispatch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -211,7 +212,8 @@ impl Lens<'_> {
             .presence(session)
             .map(|(_, _, scope)| scope.clone())
             .collect();
-        let list = shared(self.state, Some(session), &scopes);
+        let mut list = shared(self.state, Some(session), &scopes);
+        retain_living(self.host, &mut list);
         (
             list.iter().map(|s| self.shared(s)).collect(),
             instruction(&list),

@@ -1,4 +1,15 @@
 //! The rules, row by row.
 
+mod adoption;
+mod binding;
+mod disclosure;
+mod dispatch;
+mod forged;
+mod idempotency;
 mod identity;
+mod limits;
+mod notice;
+mod outbox;
+mod raise;
+mod refusal;
 mod registration;

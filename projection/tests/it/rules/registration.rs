@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
+use tenure_core::decide::decide;
 use tenure_core::generation::Generation;
 use tenure_core::id::{Name, NameFault, Token, TokenFault};
 use tenure_core::refusal::{Code, Relation};
@@ -310,4 +311,36 @@ fn of_concurrent_registers_one_wins() {
         assert_eq!(others.count(), 7, "{answers:?}");
         scene.check("session api => active@2 open=0 inbox=0 \n findings => ");
     }
+}
+
+/// E11: generations that are used up are a refusal, not a number that comes again.
+#[test]
+fn a_session_whose_generations_are_used_up_is_refused() {
+    let scene = Scene::new();
+    scene.play("register api \n adopt api as=api@1 \n retire api@2 \n register api");
+    let requests: Vec<_> = scene
+        .all()
+        .iter()
+        .map(|f| tenure_projection::entry::decode_request(&f.by_ref()).expect("it decodes"))
+        .collect();
+    let mut state = scene.state();
+    let next = |state: &State, number: u64, retired: bool, request: usize| {
+        let mut state = state.clone();
+        state.sessions[0].generation.number = number;
+        state.sessions[0].retired = retired;
+        let mut request = requests[request].clone();
+        request.input.presented = None;
+        request.input.force = Some(tenure_core::text::TextId(0));
+        decide(&state, &request)
+    };
+    for (retired, request) in [(false, 1), (true, 3)] {
+        let last = next(&state, u64::MAX - 1, retired, request).expect("the last number");
+        assert_eq!(last.fence.granted.expect("it grants").number, u64::MAX);
+        let refused = next(&state, u64::MAX, retired, request).expect_err("no number is left");
+        assert_eq!(refused.code, Code::Held);
+        assert!(refused.message.contains("used up"), "{}", refused.message);
+    }
+    state.sessions[0].generation.number = u64::MAX;
+    let write = next(&state, u64::MAX, false, 2).expect("what is held can be given back");
+    assert_eq!(write.events[0].word(), "retired");
 }

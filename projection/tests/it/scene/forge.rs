@@ -1,7 +1,8 @@
 //! Frames that no program of ours wrote: good bytes, any content.
 
 use tenure_core::codec::v1;
-use tenure_core::command::{Command, Count, Input, Origin, Request};
+use tenure_core::command::{Command, Count, Input, Origin, Request, Settle, Settlement};
+use tenure_core::decide::decide;
 use tenure_core::event::{Event, Fence};
 use tenure_core::holder::HostId;
 use tenure_core::id::{RefusalNo, Time};
@@ -9,6 +10,7 @@ use tenure_core::text::{Bodies, TextId, Texts};
 use tenure_log::frame::{Draft, Parts};
 use tenure_log::journal::{Deadline, Journal};
 use tenure_log::position::TimeMicros;
+use tenure_projection::entry;
 
 use super::Scene;
 
@@ -62,5 +64,28 @@ impl Scene {
         self.log
             .transact(head, Deadline::NEVER, &mut |_| vec![draft.clone()])
             .expect("it is appended");
+    }
+}
+
+impl Scene {
+    /// Begins a new life of the log, as after a restore; gives its incarnation.
+    pub fn raise(&self, how: Settlement) -> u64 {
+        let state = self.state();
+        let mut request = empty_request(&["an older copy was put back"]);
+        let head = Journal::head(&self.log).expect("it reads");
+        let mut begun = 0;
+        self.log
+            .raise(head, Deadline::NEVER, &mut |_, incarnation| {
+                begun = incarnation.0;
+                request.input.command = Command::Settle(Settle {
+                    how,
+                    incarnation: begun,
+                    reason: TextId(0),
+                });
+                let decision = decide(&state, &request).expect("it is never refused");
+                entry::draft(&request, &decision).expect("it fits")
+            })
+            .expect("it is appended");
+        begun
     }
 }
