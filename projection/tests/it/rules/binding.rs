@@ -90,14 +90,14 @@ fn a_register_fences_every_binding_of_older_generations() {
         unknown: None,
     };
     assert_eq!(apply(&mut state, &entry), Applied::Honoured);
-    for row in &state.dispatches[1..] {
+    for row in state.dispatches.iter().skip(1) {
         assert_eq!(
             (row.state, row.generation.number),
             (DispatchState::Fenced, 1)
         );
         assert_eq!(row.since.position, Position(99));
     }
-    for row in &state.envelopes[1..5] {
+    for row in state.envelopes.iter().take(5).skip(1) {
         let over = (EnvelopeState::Cancelled, CancelReason::FencedGeneration);
         assert_eq!((row.state, row.reason), over);
     }

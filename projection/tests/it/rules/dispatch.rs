@@ -19,7 +19,7 @@ fn acceptance_makes_a_binding_and_says_who_else_is_there() {
          log 6                   => accepted joined",
     );
     let state = scene.state();
-    let row = *state
+    let row = state
         .dispatch(tenure_core::id::DispatchNo(2))
         .expect("issued");
     assert_eq!(row.session, scene.number("api"));

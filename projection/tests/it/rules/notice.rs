@@ -19,7 +19,7 @@ fn a_failed_assignment_gives_one_notice() {
          fail d1 as=boss@1 => already-terminal: ..
          dispatch item api => d2 e3",
     );
-    let notice = scene.state().envelopes[2];
+    let notice = scene.state().envelopes.get(2).expect("issued");
     assert_eq!(notice.dispatch, Some(DispatchNo(1)));
     let entry = &scene.entries()[notice.position.0 as usize - 1];
     let Some(Event::AssignmentFailed(failed)) = entry.events.first() else {
@@ -46,7 +46,7 @@ fn a_notice_takes_no_report() {
          send api thanks re=e2   => e3",
     );
     assert_eq!(
-        scene.state().envelopes[3].re,
+        scene.state().envelopes.get(3).expect("issued").re,
         Some(Ref::Envelope(tenure_core::id::EnvelopeNo(2)))
     );
     assert!(scene.state().live.is_empty());
@@ -123,7 +123,7 @@ fn incumbents_are_told_of_a_newcomer() {
         (9, "c", 3),
         (10, "c", 3),
     ] {
-        let row = state.envelopes[number];
+        let row = state.envelopes.get(number).expect("issued");
         assert_eq!(row.from, Some(scene.number(newcomer)), "e{number}");
         assert_eq!(row.dispatch, Some(DispatchNo(dispatch)), "e{number}");
     }

@@ -100,7 +100,7 @@ fn unread_replies_get_a_fresh_review() {
          register api    => api@5
          session api     => active@5 open=0 inbox=0",
     );
-    let last = *scene.state().envelopes.last().expect("there are some");
+    let last = scene.state().envelopes.iter().last().expect("there are some");
     assert_eq!(last.re.expect("it names the reply").to_string(), "e3");
     assert_eq!(last.state, EnvelopeState::Acknowledged);
     assert_eq!(scene.state().envelopes.len(), 10, "one review each time");
@@ -236,8 +236,10 @@ fn concurrent_sends_all_survive() {
     numbers.sort();
     assert!(numbers.into_iter().eq((1..=400).map(EnvelopeNo)));
     let state = scene.state();
-    let mut bodies: Vec<_> = state.envelopes[1..]
+    let mut bodies: Vec<_> = state
+        .envelopes
         .iter()
+        .skip(1)
         .map(|row| {
             let body = scene
                 .store
@@ -290,7 +292,7 @@ fn a_body_is_what_was_sent() {
         scene.store.execute(call).expect("it is sent");
     }
     let read = scene.another();
-    for (row, body) in scene.state().envelopes[1..].iter().zip(awkward) {
+    for (row, body) in scene.state().envelopes.iter().skip(1).zip(awkward) {
         let at = row.located().expect("it has one");
         assert_eq!(read.body(at).expect("it reads").as_deref(), Some(body));
         let beyond = Located {
