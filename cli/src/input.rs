@@ -34,14 +34,6 @@ impl Under {
     pub fn token(&self) -> Result<Option<Token>, Stop> {
         token(self.token.as_deref())
     }
-
-    /// The token named; the environment is not asked.
-    ///
-    /// # Errors
-    /// When what is named is no token.
-    pub fn named(&self) -> Result<Option<Token>, Stop> {
-        self.token.as_deref().map(parse_token).transpose()
-    }
 }
 
 /// The idempotency key of a change.

@@ -16,6 +16,8 @@ mod fault;
 mod input;
 mod output;
 mod private_file;
+#[cfg(test)]
+mod reference;
 
 use app::{App, Command};
 use context::Context;

@@ -23,6 +23,7 @@ use std::time::Duration;
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::format::SegmentName;
+use crate::journal::CounterTag;
 use crate::options::EPOCH_MAX;
 use crate::position::{Epoch, Position, StoreId};
 use crate::storage::{Access, BootId, SharedMemory, Storage, StoredFile};
@@ -269,6 +270,12 @@ impl Page {
     fn half(&self, signal: Signal, which: usize) -> &AtomicU32 {
         self.memory
             .half_word(at::SIGNALS + signal as usize * 16 + which)
+    }
+
+    /// What was counted under a tag.
+    #[must_use]
+    pub fn counted(&self, tag: CounterTag) -> u64 {
+        counters::CounterTable::new(&*self.memory, at::COUNTERS).get(tag)
     }
 }
 

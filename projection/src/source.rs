@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_log::error::Error;
 use tenure_log::frame::Depth;
 use tenure_log::journal::segment::blobs::FolderBlobs;
-use tenure_log::journal::{Blobs, Deadline, Frames, Identity, Journal, Landmark};
+use tenure_log::journal::{Blobs, CounterTag, Deadline, Frames, Identity, Journal, Landmark};
 use tenure_log::position::{Head, Position};
 use tenure_log::reader::open::SegmentReader;
 use tenure_log::segment::SEGMENTS_FOLDER;
@@ -34,6 +34,8 @@ pub(crate) trait Source: Send + Sync {
     fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error>;
     /// Derived files.
     fn blobs(&self) -> &dyn Blobs;
+    /// What was counted beside the log; statistics.
+    fn counted(&self, tag: CounterTag) -> Result<u64, Error>;
 }
 
 impl Source for Arc<dyn Journal> {
@@ -71,6 +73,10 @@ impl Source for Arc<dyn Journal> {
 
     fn blobs(&self) -> &dyn Blobs {
         self.snapshots()
+    }
+
+    fn counted(&self, tag: CounterTag) -> Result<u64, Error> {
+        Ok(self.counters().get(tag))
     }
 }
 
@@ -151,5 +157,9 @@ impl Source for Looking {
 
     fn blobs(&self) -> &dyn Blobs {
         &self.blobs
+    }
+
+    fn counted(&self, tag: CounterTag) -> Result<u64, Error> {
+        self.reader.counted(tag)
     }
 }

@@ -9,6 +9,7 @@ use tenure_core::id::{Position, SessionNo};
 use tenure_core::state::{Located, State};
 use tenure_core::text::Symbol;
 use tenure_log::frame::{Depth, Frame};
+use tenure_log::journal::CounterTag;
 
 use crate::entry;
 use crate::error::Error;
@@ -40,6 +41,12 @@ pub trait Shelf {
     /// # Errors
     /// When it cannot be read.
     fn frame(&self, at: Position) -> Result<Option<Frame>, Error>;
+
+    /// What was counted beside the log under a tag; statistics, zero where nothing is counted.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn counted(&self, tag: CounterTag) -> Result<u64, Error>;
 }
 
 impl Shelf for Reader {
@@ -50,6 +57,10 @@ impl Shelf for Reader {
             Ok(false)
         })?;
         Ok(found)
+    }
+
+    fn counted(&self, tag: CounterTag) -> Result<u64, Error> {
+        Ok(self.source.counted(tag)?)
     }
 }
 

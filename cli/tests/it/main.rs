@@ -1,4 +1,15 @@
-//! Tests of the command line, through the binary.
+//! Tests of the `tenure` command as its users meet it: processes, arguments, two streams, an exit code.
 
+mod audit;
+mod contract;
 mod demo;
+mod exec;
+mod forensics;
+mod hostile;
+mod looking;
+mod mail;
 mod readme;
+mod sessions;
+mod terminal;
+mod usage;
+mod work;

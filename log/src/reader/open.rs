@@ -15,7 +15,7 @@ use crate::control::{CONTROL_NAME, Page, Signal};
 use crate::error::Error;
 use crate::format::{SEGMENT_HEADER_BYTES, SegmentName};
 use crate::frame::Depth;
-use crate::journal::{Deadline, Frames, Identity};
+use crate::journal::{CounterTag, Deadline, Frames, Identity};
 use crate::position::{Head, Position, StoreId};
 use crate::scan::{Checks, Cursor, Step, Walk, Window, Zeros, survey};
 use crate::segment::line::Segments;
@@ -252,6 +252,15 @@ impl SegmentReader {
     pub fn durable(&self) -> Result<Position, Error> {
         let page = self.page(&mut self.seen.lock())?;
         Ok(page.map_or(Position::ZERO, |page| page.durable()))
+    }
+
+    /// What was counted under a tag, as far as there is a control page.
+    ///
+    /// # Errors
+    /// When the page is there and cannot be read.
+    pub fn counted(&self, tag: CounterTag) -> Result<u64, Error> {
+        let page = self.page(&mut self.seen.lock())?;
+        Ok(page.map_or(0, |page| page.counted(tag)))
     }
 
     /// The frames behind `after`, up to the head published at the call.

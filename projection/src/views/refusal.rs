@@ -4,7 +4,10 @@ use tenure_core::command::Command;
 use tenure_core::generation::Generation;
 use tenure_core::holder::Proof;
 use tenure_core::id::{Moment, Position, RefusalNo, SessionNo};
+use tenure_core::limits::REFUSAL_OPEN_FRAMES;
 use tenure_core::refusal::{Code, Next, Refusal, Relation};
+use tenure_core::state::RefusalRecord;
+use tenure_log::journal::CounterTag;
 
 use super::{HolderView, Lens, LossView};
 use crate::error::Error;
@@ -47,7 +50,7 @@ pub struct Stored {
     pub id: RefusalNo,
     /// The command refused, as typed.
     pub command: &'static str,
-    /// How often, as far as the log says.
+    /// How often: as far as the log says, and what was counted beside it since.
     pub count: u64,
     /// When it was first refused.
     pub first: Moment,
@@ -119,13 +122,26 @@ impl Lens<'_> {
         Some(Stored {
             id,
             command: command_word(record.command),
-            count: record.count,
+            count: record.count.max(self.repeats(record)),
             first: record.first,
             last: record.last,
             carried,
             body_kept,
             bodies,
         })
+    }
+
+    /// What is counted beside the log for a record. The counter is its own while it is open; what cannot be read
+    /// was not counted.
+    fn repeats(&self, record: &RefusalRecord) -> u64 {
+        let newest = self.state.at.position.0;
+        let open = newest.saturating_sub(record.last.position.0) < REFUSAL_OPEN_FRAMES;
+        if record.slot == 0 || !open {
+            return 0;
+        }
+        self.shelf
+            .counted(CounterTag(u64::from(record.slot)))
+            .unwrap_or(0)
     }
 
     /// A refusal that the log keeps; `None` when there is none of that number.

@@ -1,10 +1,13 @@
 //! Tests of the join through its public door: rules over a log, and the machine they are asked on.
 
 mod actors;
+mod authority;
 mod balky;
 mod cases;
 mod checkouts;
 mod host;
+mod projector;
 mod rules;
 mod scene;
 mod snapshots;
+mod views;

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::demo::{Broken, play};
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
-use crate::output::Object;
+use crate::output::{BAD, Object};
 
 /// Arguments of `demo`.
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,9 @@ impl Args {
                 .with("story", story);
             ctx.out.object(&object)?;
         } else if let Some(step) = broken {
-            ctx.out.say(format!("\nThis did not hold: {step}"))?;
+            ctx.out.gap()?;
+            ctx.out
+                .styled(BAD, format_args!("This did not hold: {step}"))?;
         }
         Ok(exit)
     }

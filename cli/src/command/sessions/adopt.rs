@@ -11,7 +11,7 @@ use tenure_projection::store::Store;
 use crate::context::{Context, Mutation};
 use crate::exit::Exit;
 use crate::fault::{Fault, Stop};
-use crate::input::{self, Chosen, Holding, Keyed, Under};
+use crate::input::{self, Chosen, Holding, Keyed};
 
 use super::grant;
 
@@ -30,8 +30,9 @@ pub struct Args {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<OsString>,
-    #[command(flatten)]
-    under: Under,
+    /// The session's current token, or @FILE that holds it: who hands over needs no force
+    #[arg(long = "as", value_name = "TOKEN")]
+    token: Option<OsString>,
     #[command(flatten)]
     holding: Holding,
     #[command(flatten)]
@@ -60,7 +61,12 @@ impl Args {
         let name = input::name(self.name.as_deref().unwrap_or_default())?;
         let force = input::force(self.force, self.reason.as_deref())?;
         // The environment is not asked: a token of another session would be in the way.
-        let token = self.under.named()?;
+        let token = self
+            .token
+            .as_deref()
+            .map(|t| input::token(Some(t)))
+            .transpose()?
+            .flatten();
         let verb = self.verb(name)?;
         let store = ctx.store()?;
         let file = grant::ready(self.token_file.as_deref())?;

@@ -100,7 +100,12 @@ fn unread_replies_get_a_fresh_review() {
          register api    => api@5
          session api     => active@5 open=0 inbox=0",
     );
-    let last = scene.state().envelopes.iter().last().expect("there are some");
+    let last = scene
+        .state()
+        .envelopes
+        .iter()
+        .last()
+        .expect("there are some");
     assert_eq!(last.re.expect("it names the reply").to_string(), "e3");
     assert_eq!(last.state, EnvelopeState::Acknowledged);
     assert_eq!(scene.state().envelopes.len(), 10, "one review each time");

@@ -1,0 +1,197 @@
+//! exec: a command that holds a session, with real processes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::terminal::{Ran, Terminal};
+
+fn shell(user: &Terminal, before: &[&str], script: &str) -> Ran {
+    let mut args = vec!["exec", "--session", "job"];
+    args.extend(before);
+    args.extend(["--", "sh", "-c", script]);
+    user.args(&args)
+}
+
+/// Starts one and waits for its first line.
+fn start(user: &Terminal, before: &[&str], script: &str) -> (Child, BufReader<impl Read + use<>>) {
+    let mut args = vec!["exec", "--session", "job"];
+    args.extend(before);
+    args.extend(["--", "sh", "-c", script]);
+    let mut child = user
+        .command(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("it reads");
+    assert_eq!(line, "ready\n");
+    (child, out)
+}
+
+fn ends(child: &mut Child) -> i32 {
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it can be asked") {
+            return status.code().unwrap_or(-1);
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// D14, LIV-17: the command finds who it is, its own pid is the holder, and its exit code comes back.
+#[test]
+fn the_command_holds_the_session_itself() {
+    let user = Terminal::new();
+    let script = "echo $$ $TENURE_SESSION $TENURE_GENERATION $TENURE_STORE; cat $TENURE_TOKEN_FILE; \
+                  stat -c %a $TENURE_TOKEN_FILE; exit 7";
+    let ran = shell(&user, &["--engine", "claude"], script).ended(7);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let store = user.store();
+    let (pid, rest) = lines[0].split_once(' ').expect("a pid");
+    assert_eq!(rest, format!("job 1 {}", store.display()));
+    assert_eq!(lines[1..], ["job@1", "600"]);
+    let event = user
+        .list("log --kind registered")
+        .pop()
+        .expect("it is there");
+    assert_eq!(
+        (event["pid"].to_string().as_str(), &event["engine"]),
+        (pid, &json!("claude"))
+    );
+    let session = user.json("show job");
+    assert_eq!(
+        (&session["state"], &session["holder"]["verdict"]),
+        (&json!("active"), &json!("dead"))
+    );
+    assert_eq!(session["holder"]["chosen"], "declared");
+    let left: Vec<_> = std::fs::read_dir(user.path())
+        .expect("it lists")
+        .filter_map(|e| e.expect("it lists").file_name().into_string().ok())
+        .filter(|name| name.starts_with("tenure-exec"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// A provably dead holder is followed at once; a living one is in the way, and a force passes it.
+#[test]
+fn exec_adopts_from_the_dead_and_is_held_by_the_living() {
+    let user = Terminal::new();
+    shell(&user, &[], "exit 0").ended(0);
+    shell(&user, &[], "exit 0").ended(0);
+    assert_eq!(user.json("show job")["generation"], 2);
+    let (mut child, _out) = start(&user, &[], "echo ready; exec sleep 60");
+    let held = shell(&user, &[], "echo never").ended(12);
+    assert!(
+        held.out.is_empty() && held.err.contains("held"),
+        "{}",
+        held.err
+    );
+    shell(&user, &["--force"], "exit 0").ended(64);
+    assert_eq!(
+        shell(&user, &["--force", "--reason", "why"], "echo taken")
+            .ended(0)
+            .out,
+        "taken\n"
+    );
+    assert_eq!(user.json("show job")["generation"], 4);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn exec_retires_only_when_asked() {
+    let user = Terminal::new();
+    shell(&user, &["--retire"], "exit 3").ended(3);
+    assert_eq!(user.json("show job")["state"], "retired");
+    shell(&user, &[], "true").ended(0);
+    assert_eq!(
+        (
+            &user.json("show job")["state"],
+            &user.json("show job")["generation"]
+        ),
+        (&json!("active"), &json!(2))
+    );
+}
+
+#[test]
+fn a_command_that_cannot_run_is_127_or_126() {
+    let user = Terminal::new();
+    let ran = user
+        .args(&["exec", "--session", "job", "--", "./no-such-command"])
+        .ended(127);
+    assert!(ran.err.contains("cannot be run"), "{}", ran.err);
+    std::fs::write(user.file("plain"), "x").expect("it writes");
+    user.args(&["exec", "--session", "job", "--", "./plain"])
+        .ended(126);
+    user.run("exec --session job").ended(64);
+}
+
+/// Signals go to the command; a command ended by one gives 128 + N.
+#[test]
+fn signals_are_handed_on() {
+    let user = Terminal::new();
+    let (mut child, mut out) = start(
+        &user,
+        &[],
+        "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done",
+    );
+    signal(child.id(), "TERM");
+    assert_eq!(ends(&mut child), 9);
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("it reads");
+    assert_eq!(rest, "caught\n");
+    let (mut child, _out) = start(&user, &[], "echo ready; exec sleep 60");
+    signal(child.id(), "HUP");
+    assert_eq!(ends(&mut child), 128 + 1);
+}
+
+fn signal(pid: u32, name: &str) {
+    let status = std::process::Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(status.expect("kill runs").success());
+}
+
+/// E08, NOT-7: whoever is adopted away is told while it runs; with `term` it is ended.
+#[test]
+fn a_loss_is_told_while_the_command_runs() {
+    let user = Terminal::new();
+    let (mut child, _out) = start(&user, &["--on-lost", "term"], "echo ready; exec sleep 60");
+    user.play("adopt job --force --reason hangs");
+    assert_eq!(ends(&mut child), 128 + 15);
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .expect("a pipe")
+        .read_to_string(&mut said)
+        .expect("it reads");
+    assert!(said.contains("job@1 is lost: job@2 is current"), "{said}");
+    let script = "echo ready; read line; echo went on";
+    let mut child = user
+        .command(&["exec", "--session", "other", "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut err = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("it reads");
+    user.play("adopt other --force --reason hangs");
+    line.clear();
+    err.read_line(&mut line).expect("it reads");
+    assert!(line.contains("other@1 is lost"), "{line}");
+    drop(child.stdin.take());
+    assert_eq!(ends(&mut child), 0);
+    line.clear();
+    out.read_line(&mut line).expect("it reads");
+    assert_eq!(line, "went on\n");
+}

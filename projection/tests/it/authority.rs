@@ -1,0 +1,320 @@
+//! Who held what, asked of the projection and of a replay that knows nothing of intervals.
+
+use proptest::prelude::*;
+use tenure_core::command::{Command, Input, Origin, Request, Settle, Settlement};
+use tenure_core::decide::decide;
+use tenure_core::event::Entry;
+use tenure_core::generation::Generation;
+use tenure_core::holder::HostId;
+use tenure_core::id::{Position, Time};
+use tenure_core::state::{DispatchState, Holder, State};
+use tenure_core::text::{Bodies, Pool, Texts};
+use tenure_log::frame::Frame;
+use tenure_log::journal::{CounterTag, Deadline, Journal};
+use tenure_projection::authority::{Authority, Interval, When};
+use tenure_projection::entry;
+use tenure_projection::error::Error;
+use tenure_projection::projector::Projector;
+use tenure_projection::views::{Lens, Shelf, WhoView};
+
+use crate::scene::Scene;
+
+const SESSIONS: [&str; 3] = ["api", "web", "ops"];
+const ITEMS: [&str; 3] = ["login", "style", "docs"];
+
+/// Begins a new life of the log, as after a restore.
+fn raise(scene: &Scene) {
+    let state = scene.state();
+    let known = scene.store.head().expect("the log reads");
+    scene
+        .log
+        .raise(known, Deadline::NEVER, &mut |_, incarnation| {
+            let mut texts = Texts::default();
+            let settle = Settle {
+                how: Settlement::Restored,
+                incarnation: incarnation.0,
+                reason: texts.add(b"put back"),
+            };
+            let origin = Origin {
+                actor: texts.add(b"operator"),
+                uid: 0,
+                pid: 1,
+                host: HostId([1; 16]),
+            };
+            let request = Request {
+                input: Input {
+                    command: Command::from(settle),
+                    origin,
+                    presented: None,
+                    force: None,
+                    evidence: None,
+                    key: None,
+                },
+                texts,
+                bodies: Bodies::default(),
+                time: Time(1_900_000_000_000_000),
+            };
+            let decision = decide(&state, &request).expect("a raise is never refused");
+            entry::draft(&request, &decision).expect("it fits into a frame")
+        })
+        .expect("a log in memory takes it");
+}
+
+/// One step of a random history. Many are refused, which is the point: tokens are guessed.
+fn step() -> impl Strategy<Value = String> {
+    let session = || prop::sample::select(&SESSIONS[..]);
+    let item = || prop::sample::select(&ITEMS[..]);
+    let token = move || {
+        (session(), 0_usize..2, 1_u64..5).prop_map(|(s, guess, g)| {
+            // Mostly the token that is current when the line runs, sometimes a guess.
+            if guess == 0 {
+                format!("{s}@{g}")
+            } else {
+                format!("{s}@current")
+            }
+        })
+    };
+    let dispatch = || (1_u64..12).prop_map(|n| format!("d{n}"));
+    prop_oneof![
+        3 => session().prop_map(|s| format!("register {s}")),
+        2 => session().prop_map(|s| format!("adopt {s} force=why")),
+        1 => token().prop_map(|t| format!("retire {t}")),
+        1 => session().prop_map(|s| format!("retire {s} force=why")),
+        4 => (item(), session()).prop_map(|(i, s)| format!("dispatch {i} {s} writes=/w/{i}")),
+        6 => (dispatch(), token()).prop_map(|(d, t)| format!("accept {d} as={t}")),
+        1 => (dispatch(), token()).prop_map(|(d, t)| format!("decline {d} as={t}")),
+        2 => (dispatch(), token()).prop_map(|(d, t)| format!("report {d} done as={t}")),
+        1 => dispatch().prop_map(|d| format!("cancel {d} force=why")),
+        1 => dispatch().prop_map(|d| format!("fail {d} force=why")),
+        1 => token().prop_map(|t| format!("note text as={t}")),
+        1 => Just("raise".to_owned()),
+    ]
+}
+
+fn play(scene: &Scene, line: &str) {
+    if line == "raise" {
+        return raise(scene);
+    }
+    let mut line = line.to_owned();
+    for name in SESSIONS {
+        let state = scene.state();
+        let current = state.find(name.as_bytes()).and_then(|n| state.session(n));
+        let current = current.map_or_else(|| "1".to_owned(), |s| s.generation.to_string());
+        line = line.replace(&format!("{name}@current"), &format!("{name}@{current}"));
+    }
+    scene.run(&line);
+}
+
+/// Who holds, as the state says: session, generation, and who (actor and process).
+type Held = (String, Generation, Option<(String, Option<u32>)>);
+
+fn who(pool: &Pool, holder: &Holder) -> (String, Option<u32>) {
+    (
+        pool.string(holder.actor),
+        holder.bearing.process.map(|p| p.pid),
+    )
+}
+
+fn session_in(state: &State, name: &str) -> Option<Held> {
+    let session = state.session(state.find(name.as_bytes())?)?;
+    let holder = session.holder.filter(|_| !session.retired)?;
+    Some((
+        name.to_owned(),
+        session.generation,
+        Some(who(&state.pool, &holder)),
+    ))
+}
+
+fn item_in(state: &State, item: &str) -> Option<Held> {
+    let dispatch = state.live_dispatch_of(item.as_bytes())?;
+    let row = state.dispatch(dispatch)?;
+    if row.state != DispatchState::Accepted {
+        return None;
+    }
+    let holder = state.session(row.session)?.holder;
+    let holder = holder.map(|h| who(&state.pool, &h));
+    Some((state.name(row.session), row.generation, holder))
+}
+
+fn held(state: &State, authority: &Authority, interval: Option<&Interval>) -> Option<Held> {
+    let interval = interval?;
+    let holder = interval.holder.map(|h| who(authority.pool(), &h));
+    Some((state.name(interval.session), interval.generation, holder))
+}
+
+/// Nothing is fetched: what is asked here stands in the state.
+struct Bare;
+
+impl Shelf for Bare {
+    fn frame(&self, _: Position) -> Result<Option<Frame>, Error> {
+        Ok(None)
+    }
+
+    fn counted(&self, _: CounterTag) -> Result<u64, Error> {
+        Ok(0)
+    }
+}
+
+/// The answer made from the state at the head agrees with the interval, down to the event it began with.
+fn agrees(view: &WhoView, interval: Option<&Interval>) -> Result<(), TestCaseError> {
+    let since = view.since.map(|p| (p.at, p.event));
+    prop_assert_eq!(since, interval.map(|i| (i.since.at, i.since.event)));
+    prop_assert_eq!(view.generation, interval.map(|i| i.generation));
+    Ok(())
+}
+
+fn compare(scene: &Scene) -> Result<(), TestCaseError> {
+    let head = Position(scene.frames());
+    let (mut projector, mut authority) = (Projector::new(), Authority::new());
+    projector
+        .run(&scene.log, None, &mut [&mut authority])
+        .expect("the log reads");
+    prop_assert_eq!(projector.position(), head);
+    prop_assert_eq!(projector.findings(), &[]);
+    let names = projector.state();
+    let mut brute = State::new();
+    for position in (0..=head.0).map(Position) {
+        if position.0 > 0 {
+            brute = scene.store.state_at(position).expect("the log reads");
+        }
+        let at = When::At(position);
+        for name in SESSIONS {
+            let found = authority.session_at(name.as_bytes(), at);
+            prop_assert_eq!(
+                held(names, &authority, found),
+                session_in(&brute, name),
+                "{} at {}",
+                name,
+                position
+            );
+        }
+        for item in ITEMS {
+            let found = authority.item_at(item.as_bytes(), at);
+            prop_assert_eq!(
+                held(names, &authority, found),
+                item_in(&brute, item),
+                "{} at {}",
+                item,
+                position
+            );
+        }
+        // The same answers from the state alone, as `who` without a position gives them.
+        let lens = Lens {
+            state: &brute,
+            host: &*scene.stage,
+            shelf: &Bare,
+        };
+        for name in SESSIONS {
+            if let Some(number) = brute.find(name.as_bytes()) {
+                agrees(
+                    &lens.who_session(name, number),
+                    authority.session_at(name.as_bytes(), at),
+                )?;
+            }
+        }
+        for item in ITEMS {
+            agrees(
+                &lens.who_item(item, item.as_bytes()),
+                authority.item_at(item.as_bytes(), at),
+            )?;
+        }
+    }
+    for name in SESSIONS {
+        prop_assert_eq!(
+            authority.session_at(name.as_bytes(), When::Now),
+            authority.session_at(name.as_bytes(), When::At(head))
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// BND-5, AUD-1, BND-4: who held a session or an item at any position is what a replay up to there says, and
+    /// there is never more than one.
+    #[test]
+    fn who_at_every_position_is_what_a_replay_says(lines in prop::collection::vec(step(), 1..60)) {
+        let scene = Scene::new();
+        for line in &lines {
+            play(&scene, line);
+        }
+        compare(&scene)?;
+    }
+}
+
+/// Intervals as lines.
+fn told(intervals: &[Interval]) -> Vec<String> {
+    let line = |i: &Interval| {
+        let pid = i
+            .holder
+            .and_then(|h| h.bearing.process)
+            .map_or(0, |p| p.pid);
+        let until = i.until.map(|u| format!("{} {}", u.event, u.at.position));
+        let until = until.unwrap_or_else(|| "now".into());
+        let (generation, since) = (i.generation, i.since);
+        format!(
+            "@{generation} by {pid}: {} {} to {until}",
+            since.event, since.at.position
+        )
+    };
+    intervals.iter().map(line).collect()
+}
+
+/// The story of the product, told by its intervals (BND-3, BND-5).
+#[test]
+fn a_session_and_its_item_change_hands() {
+    let scene = Scene::new();
+    scene.play(
+        "register api pid=1
+         dispatch login api writes=/w/login
+         accept d1 as=api@1
+         adopt api force=hangs pid=2
+         report d1 done as=api@2
+         retire api@2
+         register api pid=3",
+    );
+    let mut authority = Authority::new();
+    let mut projector = Projector::new();
+    projector
+        .read(&scene.store, None, &mut [&mut authority])
+        .expect("the log reads");
+    assert_eq!(
+        told(authority.of_session(b"api")),
+        [
+            "@1 by 1: registered 1 to adopted 4",
+            "@2 by 2: adopted 4 to retired 6",
+            "@3 by 3: registered 7 to now",
+        ]
+    );
+    assert_eq!(
+        told(authority.of_item(b"login")),
+        [
+            "@1 by 1: accepted 3 to carried 4",
+            "@2 by 2: carried 4 to reported 5"
+        ]
+    );
+    let time = |position: u64| {
+        let mut time = Time(0);
+        let mut look = |entry: &Entry, _: &State| {
+            if entry.at.position.0 == position {
+                time = entry.at.time;
+            }
+        };
+        Projector::new()
+            .read(&scene.store, None, &mut [&mut look])
+            .expect("the log reads");
+        time
+    };
+    let at = |t: Time| {
+        authority
+            .session_at(b"api", When::Time(t))
+            .map(|i| i.generation.number)
+    };
+    assert_eq!(at(Time(time(1).0 - 1)), None);
+    assert_eq!(at(time(1)), Some(1));
+    assert_eq!(at(Time(time(4).0 - 1)), Some(1));
+    assert_eq!(at(time(4)), Some(2));
+    assert_eq!(at(time(6)), None);
+    assert_eq!(at(Time(i64::MAX)), Some(3));
+}
