@@ -78,6 +78,15 @@ fn the_command_holds_the_session_itself() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// The passport is written long before a slow gate reads it, and has to wait for it: one start in three failed.
+#[test]
+fn every_start_of_many_gets_its_passport() {
+    let user = Terminal::new();
+    for _ in 0..25 {
+        shell(&user, &[], "exit 0").ended(0);
+    }
+}
+
 /// A provably dead holder is followed at once; a living one is in the way, and a force passes it.
 #[test]
 fn exec_adopts_from_the_dead_and_is_held_by_the_living() {

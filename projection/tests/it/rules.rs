@@ -13,3 +13,4 @@ mod outbox;
 mod raise;
 mod refusal;
 mod registration;
+mod replay;

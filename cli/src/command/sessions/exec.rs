@@ -125,8 +125,9 @@ impl Args {
             generation: token.generation.to_string(),
             token_file: home.token_file(),
         };
-        let child = gate.open(&passport)?;
+        let (child, pipe) = gate.open(&passport)?;
         let code = self.attend(&store, &token, child, signals)?;
+        drop(pipe);
         if self.retire {
             let verb = Verb::Retire {
                 name,

@@ -65,8 +65,7 @@ impl Passport {
 /// A gate with a process behind it.
 pub struct Gate {
     child: Child,
-    /// The process opens it through `/proc`; until then it has to stay.
-    _reader: PipeReader,
+    reader: PipeReader,
     writer: PipeWriter,
 }
 
@@ -91,7 +90,7 @@ impl Gate {
             .map_err(failed)?;
         Ok(Self {
             child,
-            _reader: reader,
+            reader,
             writer,
         })
     }
@@ -102,11 +101,12 @@ impl Gate {
         self.child.id()
     }
 
-    /// Lets it become the command.
+    /// Lets it become the command. The pipe's other end has to be kept while it may still be on its way to the
+    /// gate: it opens it through `/proc`, which may be long after everything was written.
     ///
     /// # Errors
     /// When it has ended.
-    pub fn open(mut self, passport: &Passport) -> Result<Child, Stop> {
+    pub fn open(mut self, passport: &Passport) -> Result<(Child, PipeReader), Stop> {
         let written = self.writer.write_all(&passport.bytes());
         written.map_err(|error| {
             Fault::new(
@@ -114,7 +114,7 @@ impl Gate {
                 format!("the command has ended before it began: {error}"),
             )
         })?;
-        Ok(self.child)
+        Ok((self.child, self.reader))
     }
 
     /// Lets it end.

@@ -1,0 +1,166 @@
+//! Random streams of commands: the log gives the same state and the same judgements to whoever reads it (LOG).
+
+use tenure_core::apply::{Applied, apply};
+use tenure_core::codec;
+use tenure_core::decide::{decide, refused};
+use tenure_core::holder::Answer;
+use tenure_core::id::Position;
+use tenure_core::state::State;
+use tenure_log::frame::Depth;
+use tenure_projection::entry;
+
+use crate::scene::Scene;
+
+/// A small generator, so that a seed repeats a stream (xorshift64*).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % sides
+    }
+
+    fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.roll(words.len() as u64) as usize]
+    }
+
+    fn name(&mut self) -> &'static str {
+        self.of(&["api", "web", "ops"])
+    }
+
+    /// Mostly a generation near the truth.
+    fn token(&mut self, scene: &Scene) -> String {
+        let name = self.name();
+        let current = scene.store.view(|s| {
+            s.find(name.as_bytes())
+                .and_then(|n| s.session(n))
+                .map_or(1, |s| s.generation.number)
+        });
+        let current = current.expect("the log reads");
+        let number = match self.roll(8) {
+            0 => current.saturating_sub(1).max(1),
+            1 => current + 1,
+            _ => current,
+        };
+        format!("{name}@{number}")
+    }
+
+    fn paths(&mut self) -> String {
+        let path = ["/w/a", "/w/a/b", "/w/b", "/w"];
+        format!("{},{}", self.of(&path), self.of(&path))
+    }
+
+    fn key(&mut self) -> String {
+        if self.roll(4) == 0 {
+            format!(" key=k{}", self.roll(12))
+        } else {
+            String::new()
+        }
+    }
+
+    /// Any command, sensible or not.
+    fn line(&mut self, scene: &Scene) -> String {
+        let (d, e) = (1 + self.roll(12), 1 + self.roll(30));
+        let (token, key, name) = (self.token(scene), self.key(), self.name());
+        let operator = if self.roll(3) == 0 {
+            " force=because".into()
+        } else {
+            format!(" as={token}")
+        };
+        match self.roll(18) {
+            0 => format!("register {name} engine=claude label=k:v{key}"),
+            1 => format!("register {name} checkout=/w{key}"),
+            2 => format!("adopt {name}{key}"),
+            3 => format!("adopt {name} force=stuck{key}"),
+            4 => format!("retire {token}{}", self.of(&["", " idle"])),
+            5 => format!("retire {name} force=over"),
+            6 | 7 => format!(
+                "dispatch item{} {name}{operator} writes={}{key}",
+                self.roll(5),
+                self.paths()
+            ),
+            8 | 9 => format!("accept d{d} as={token}{key}"),
+            10 => format!("decline d{d} as={token}"),
+            11 => format!(
+                "report d{d} {} as={token} body=b{}{key}",
+                self.of(&["done", "failed", "blocked"]),
+                self.roll(3)
+            ),
+            12 => format!("{} d{d}{operator}", self.of(&["cancel", "fail"])),
+            13 => format!("note text{} as={token} on=d{d}", self.roll(3)),
+            14 => format!("observe busy as={token} wrote={}", self.paths()),
+            15 => format!("send {name} hello as={token} re=e{e}{key}"),
+            16 => format!("deliver e{e} as={token}"),
+            _ => format!("ack e{e} as={token}"),
+        }
+    }
+}
+
+/// Reads what was appended since `mirror`, judges every input again on the state before it, and folds it.
+fn follow(scene: &Scene, mirror: &mut State) {
+    let next = Position(mirror.at.position.0 + 1);
+    let each = |frame: &tenure_log::frame::FrameRef<'_>| {
+        let entry = entry::decode(frame)?;
+        let mut request = entry::decode_request(frame)?;
+        let judged = match decide(mirror, &request) {
+            Ok(decision) => decision,
+            Err(refusal) => refused(mirror, &mut request, &refusal)
+                .unwrap_or_else(|| panic!("{} was recorded and would not be", entry.at.position)),
+        };
+        assert_eq!(judged.events, entry.events, "at {}", entry.at.position);
+        assert_eq!(judged.fence, entry.fence, "at {}", entry.at.position);
+        assert_eq!(apply(mirror, &entry), Applied::Honoured);
+        Ok(true)
+    };
+    scene
+        .store
+        .frames(next, Position(u64::MAX), Depth::Whole, each)
+        .expect("the log reads");
+}
+
+fn same(a: &State, b: &State) {
+    assert!(a == b, "the states differ at {}", a.at.position);
+    let bytes = |state: &State| codec::encode(state).expect("a state encodes");
+    assert_eq!(bytes(a), bytes(b), "at {}", a.at.position);
+}
+
+/// LOG-3, LOG-4: after every command, what the log says decoded and folded equals the state that decided; every input
+/// judged again on the state before it gives exactly the recorded events, refusals included; and a replay from the
+/// start, and one from a snapshot, give the same answers to the same commands.
+#[test]
+fn a_random_stream_replays_to_the_same_state_and_the_same_judgements() {
+    let streams = std::env::var("TENURE_STREAMS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(24);
+    for seed in 1..=streams {
+        let (scene, mut dice) = (Scene::new(), Dice(seed));
+        let mut mirror = State::new();
+        for step in 0..160 {
+            if dice.roll(20) == 0 {
+                let answer = if dice.roll(2) == 0 {
+                    Answer::NoSuchProcess
+                } else {
+                    Answer::Exists {
+                        start: Some(1000),
+                        pidfs: None,
+                    }
+                };
+                scene.stage.sees(77, answer);
+            }
+            let line = dice.line(&scene);
+            scene.run(&line);
+            follow(&scene, &mut mirror);
+            same(&mirror, &scene.state());
+            if step % 40 == 0 {
+                let again = scene.another();
+                same(&again.view(Clone::clone).expect("the log reads"), &mirror);
+                let refusing = "note late as=api@9999";
+                assert_eq!(scene.run_on(&again, refusing), scene.run(refusing));
+                follow(&scene, &mut mirror);
+            }
+        }
+    }
+}
