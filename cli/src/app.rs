@@ -48,8 +48,9 @@ pub struct Global {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
     pub color: String,
-    /// On whose behalf, recorded in every event [default: user@host]
+    /// On whose behalf, recorded in every event
     #[arg(
+        help = "On whose behalf, recorded in every event [default: user@host]",
         long,
         global = true,
         value_name = "A",

@@ -233,10 +233,10 @@ pub fn line(what: &str, given: &OsStr) -> Result<String, Stop> {
     String::from_utf8(bytes).map_err(|_| Fault::usage(format!("{what} is not UTF-8")).into())
 }
 
-/// As [`line`], where one is given.
+/// As [`line()`], where one is given.
 ///
 /// # Errors
-/// As [`line`].
+/// As [`line()`].
 pub fn maybe_line(what: &str, given: Option<&OsStr>) -> Result<Option<String>, Stop> {
     given.map(|given| line(what, given)).transpose()
 }

@@ -2,7 +2,7 @@
 //! provable; its exit code is returned, and signals are handed on to it.
 //!
 //! The holder has to be recorded before the command runs, and has to be the command: so this program starts
-//! itself, that process waits at a [gate], the grant is made to it, and it becomes the command.
+//! itself, that process waits at a [gate](mod@gate), the grant is made to it, and it becomes the command.
 
 use std::ffi::OsString;
 use std::process::Child;
