@@ -174,6 +174,12 @@ pub fn run(plan: &Plan) -> io::Result<Tally> {
             let mut worker =
                 std::mem::replace(&mut workers[victim], spawn(plan, next_number, &sender)?);
             next_number += 1;
+            if let Some(status) = worker.child.try_wait()? {
+                let number = worker.number;
+                tally
+                    .failures
+                    .push(format!("worker {number} had ended with {status}"));
+            }
             worker.child.kill()?;
             worker.child.wait()?;
             by_worker.remove(&worker.number);

@@ -196,6 +196,14 @@ pub fn make(
         .and_then(|file| match dir.rename(&scratch, &name, Onto::Nothing) {
             Ok(()) => Ok(file),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(NotMade::Taken),
+            // At the birth of a store nobody holds a lock yet: who was first may have opened it meanwhile, and
+            // taken away the scratch files of the others.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && dir.open(&name, Access::Read).is_ok() =>
+            {
+                Err(NotMade::Taken)
+            }
             Err(error) => Err(NotMade::Failed(failed("name", error))),
         });
     let file = named.inspect_err(|_| {
