@@ -110,7 +110,10 @@ impl SegmentLog {
             cached: Mutex::new(None),
             outlives_reboot: file_system.trust != Trust::Memory,
         };
-        if log.site.control().word().in_doubt {
+        // A poisoned epoch is passed here already: opening the store again is the way out that its error names.
+        let control = log.site.control();
+        let word = control.word();
+        if word.in_doubt || control.poisoned(word.epoch) {
             log.settle(Deadline::NEVER)?;
         }
         Ok(log)
