@@ -61,7 +61,7 @@ pub fn unknown(code: Code, subject: &str, message: String) -> Stop {
         _ => ("tenure sessions --all", "lists the names there are"),
     };
     Stop::Refused(Box::new(RefusalView {
-        code,
+        code: Ok(code),
         message,
         subject: subject.to_owned(),
         presented: Some(subject.to_owned()).filter(|s| !s.is_empty()),

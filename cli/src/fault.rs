@@ -78,7 +78,7 @@ impl Stop {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Refused(refusal) => Exit::of(refusal.code),
+            Self::Refused(refusal) => refusal.code.map_or(Cause::Fault.exit(), Exit::of),
             Self::Failed(fault) => fault.cause.exit(),
             Self::OutputClosed => Exit::DONE,
         }

@@ -1,6 +1,7 @@
 //! The `tenure` command: arguments in, answers and exit codes out. Everything that is decided is decided in the
 //! libraries.
 
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -26,6 +27,7 @@ use fault::{Fault, Stop};
 use output::Output;
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(faulted));
     if let Some(code) = command::sessions::exec::gate() {
         return code;
     }
@@ -51,6 +53,16 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.number())
+}
+
+/// A fault of ours ends with 70: no shell, host or signal has a meaning of its own for that.
+fn faulted(panic: &PanicHookInfo<'_>) {
+    let text = panic.to_string();
+    eprintln!(
+        "fault: this program is wrong: {}",
+        output::escape::line(&text)
+    );
+    std::process::exit(exit::Cause::Fault.exit().number().into());
 }
 
 /// Help and version are answers; everything else that clap says is a usage error, which is 64 and never 2.

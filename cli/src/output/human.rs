@@ -112,10 +112,7 @@ pub fn lost(lost: &[LossView]) -> Vec<Line> {
 /// A refusal: what, who, since when, what now.
 #[must_use]
 pub fn refusal(refusal: &RefusalView) -> Vec<Line> {
-    let mut lines = vec![(
-        BAD,
-        format!("{}: {}", refusal.code.as_str(), refusal.message),
-    )];
+    let mut lines = vec![(BAD, format!("{}: {}", refusal.word(), refusal.message))];
     if let Some(view) = &refusal.holder {
         let since = refusal
             .since

@@ -405,7 +405,7 @@ pub fn check(check: &CheckView) -> Object {
 #[must_use]
 pub fn refusal(refusal: &RefusalView) -> Object {
     let object = Object::new("refusal")
-        .with("code", refusal.code.as_str())
+        .with("code", refusal.word())
         .with("message", refusal.message.as_str())
         .with("subject", refusal.subject.as_str())
         .with("presented", refusal.presented.as_deref())

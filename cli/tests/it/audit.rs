@@ -134,7 +134,7 @@ fn who_answers_at_a_time() {
     user.run("who api --at 2001-01-01T00:00:00Z").ended(1);
 }
 
-/// DSC-9: by the path that is written.
+/// By the path that is written, wherever the sessions said they work.
 #[test]
 fn who_answers_for_a_path() {
     let user = Terminal::new();

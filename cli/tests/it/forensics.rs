@@ -147,7 +147,7 @@ fn a_torn_tail_is_told_and_repaired_by_the_next_append() {
     assert_eq!(notes, ["again"]);
 }
 
-/// A receipt kept outside shows a rollback (F34, E19).
+/// E19: a receipt kept outside the store shows that it was rolled back, or rewritten.
 #[test]
 fn a_receipt_shows_a_rollback() {
     let user = story();

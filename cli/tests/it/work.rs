@@ -90,7 +90,7 @@ fn dispatch_prints_the_id_first() {
     user.run("dispatch ok --to api@1").ended(0);
 }
 
-/// DIS-6, DIS-7, A late report is refused, its text is kept, and the new holder's stands.
+/// DIS-7: a late report is refused, its text is kept, and the new holder's stands.
 #[test]
 fn a_late_report_is_refused_and_kept() {
     let user = two_agents();
@@ -242,7 +242,7 @@ fn a_body_past_the_limit_is_refused() {
     user.play("note @big --as api@1");
 }
 
-/// DSC-12, DSC-10: what a session says it wrote is where it is.
+/// DSC-10: what a session says it wrote is where it is.
 #[test]
 fn observed_paths_are_shared() {
     let user = two_agents();

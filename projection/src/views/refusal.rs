@@ -15,8 +15,8 @@ use crate::error::Error;
 /// A command that was not carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusalView {
-    /// Why.
-    pub code: Code,
+    /// Why; the recorded number where this program has no word for it.
+    pub code: Result<Code, u16>,
     /// One sentence.
     pub message: String,
     /// What it was about.
@@ -41,6 +41,21 @@ pub struct RefusalView {
     pub recorded_at: Option<Position>,
     /// The record that keeps it.
     pub stored: Option<Stored>,
+}
+
+impl RefusalView {
+    /// The code as printed.
+    #[must_use]
+    pub fn word(&self) -> String {
+        word(self.code)
+    }
+}
+
+fn word(code: Result<Code, u16>) -> String {
+    match code {
+        Ok(code) => code.as_str().to_owned(),
+        Err(number) => format!("code-{number}"),
+    }
 }
 
 /// A refusal as the log keeps it.
@@ -88,7 +103,7 @@ impl Lens<'_> {
             self.stored(id, carried.is_some(), kept, Vec::new())
         });
         RefusalView {
-            code: refusal.code,
+            code: Ok(refusal.code),
             message: refusal.message.clone(),
             subject: refusal.subject.clone(),
             presented: refusal.presented.clone(),
@@ -168,23 +183,23 @@ impl Lens<'_> {
                 None => g.to_string(),
             })
         };
-        let code = Code::from_number(record.code);
+        let code = Code::from_number(record.code).ok_or(record.code);
         let subject = self.text(record.subject);
         let (presented, current) = (named(record.presented), named(record.current));
         Ok(Some(RefusalView {
-            code: code.unwrap_or(Code::StaleGeneration),
+            code,
             message: message(
                 command_word(record.command),
                 &subject,
                 presented.as_deref(),
-                code,
+                &word(code),
             ),
             subject,
             presented,
             current,
             holder: holder.map(|h| self.holder(&h)),
             since: session.map(tenure_core::state::Session::since),
-            relation: code.and_then(relation),
+            relation: code.ok().and_then(relation),
             evidence: Vec::new(),
             lost: match (record.session, record.presented) {
                 (Some(session), Some(presented)) => self.losses(session, presented),
@@ -213,9 +228,8 @@ fn command_word(kind: u16) -> &'static str {
     known.map_or("several commands", |(_, word)| word)
 }
 
-fn message(command: &str, subject: &str, presented: Option<&str>, code: Option<Code>) -> String {
+fn message(command: &str, subject: &str, presented: Option<&str>, code: &str) -> String {
     let under = presented.map(|p| format!(" under {p}")).unwrap_or_default();
-    let code = code.map_or("for a reason this program does not know", Code::as_str);
     format!("{command} of {subject}{under} was refused: {code}")
 }
 

@@ -231,7 +231,7 @@ fn compare(scene: &Scene) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// BND-5, AUD-1, BND-4: who held a session or an item at any position is what a replay up to there says, and
+    /// BND-5, AUD-1: who held a session or an item at any position is what a replay up to there says, and
     /// there is never more than one.
     #[test]
     fn who_at_every_position_is_what_a_replay_says(lines in prop::collection::vec(step(), 1..60)) {

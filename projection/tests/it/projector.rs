@@ -47,7 +47,7 @@ fn replay_frame(scene: &Scene, position: u64, alter: impl Fn(&mut Fence)) {
         .expect("a log in memory takes it");
 }
 
-/// F2, LOG-7: an entry whose fence was not current is shown to no projection, changes nothing, and is reported.
+/// An entry whose fence was not current is shown to no projection, changes nothing, and is reported.
 #[test]
 fn what_does_not_stand_is_passed_over_and_reported() {
     let scene = Scene::new();

@@ -217,8 +217,10 @@ fn take(
         )
     };
     match ask(active) {
-        Err(Stop::Refused(refusal)) if !active && refusal.code == Code::AlreadyActive => ask(true),
-        Err(Stop::Refused(refusal)) if active && refusal.code == Code::Retired => ask(false),
+        Err(Stop::Refused(refusal)) if !active && refusal.code == Ok(Code::AlreadyActive) => {
+            ask(true)
+        }
+        Err(Stop::Refused(refusal)) if active && refusal.code == Ok(Code::Retired) => ask(false),
         other => other,
     }
 }
