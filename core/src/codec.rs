@@ -36,6 +36,29 @@ fn within<T: bincode::Decode<()>, const LIMIT: usize>(bytes: &[u8]) -> Result<T,
     }
 }
 
+/// Splits a variable-length number off the front, as bincode reads one: what a replay meets some ten times a
+/// frame. `None` where bincode reports a fault.
+#[inline]
+pub(crate) fn split_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    match first {
+        0..=250 => Some((u64::from(first), rest)),
+        251 => {
+            let (number, rest) = rest.split_first_chunk()?;
+            Some((u64::from(u16::from_le_bytes(*number)), rest))
+        }
+        252 => {
+            let (number, rest) = rest.split_first_chunk()?;
+            Some((u64::from(u32::from_le_bytes(*number)), rest))
+        }
+        253 => {
+            let (number, rest) = rest.split_first_chunk()?;
+            Some((u64::from_le_bytes(*number), rest))
+        }
+        254..=255 => None,
+    }
+}
+
 /// Encodes a value on its own: snapshots and state digests.
 ///
 /// # Errors
@@ -59,5 +82,32 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, DecodeError> {
         0x10_0000..=0xff_ffff => within::<T, 0x4000_0000>(bytes),
         0x100_0000..=0xfff_ffff => within::<T, { usize::MAX >> 30 }>(bytes),
         _ => within::<T, { usize::MAX >> 25 }>(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::{split_number, standard};
+
+    #[test]
+    fn numbers_are_split_off_as_bincode_reads_them() {
+        let mut cases: Vec<Vec<u8>> = Vec::new();
+        for first in 0..=u8::MAX {
+            for fill in [0, 1, 0xff] {
+                cases.extend((0..12).map(|len| {
+                    let mut bytes = alloc::vec![first];
+                    bytes.resize(1 + len, fill);
+                    bytes
+                }));
+            }
+        }
+        cases.push(Vec::new());
+        for bytes in cases {
+            let theirs = bincode::decode_from_slice::<u64, _>(&bytes, standard());
+            let theirs = theirs.ok().map(|(number, read)| (number, &bytes[read..]));
+            assert_eq!(split_number(&bytes), theirs, "{bytes:?}");
+        }
     }
 }

@@ -278,8 +278,14 @@ impl Fence {
     };
 }
 
+impl Default for Fence {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 /// What one frame says, as a replay needs it: the texts and the events. The input is skipped.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// Where it stands and when it was written.
     pub at: Moment,

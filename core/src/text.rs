@@ -22,14 +22,19 @@ pub struct BodyId(pub u32);
 
 /// The texts of one frame, in the order they were first mentioned; equal texts share a number.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Texts(Vec<Box<[u8]>>);
+pub struct Texts {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
 
 impl Texts {
     /// The number of `text`, which joins the table if it is new.
     pub fn add(&mut self, text: &[u8]) -> TextId {
-        let at = self.0.iter().position(|t| &**t == text).unwrap_or_else(|| {
-            self.0.push(text.into());
-            self.0.len() - 1
+        let known = self.iter().position(|t| t == text);
+        let at = known.unwrap_or_else(|| {
+            self.push(text);
+            self.ends.len() - 1
         });
         TextId(u32::try_from(at).unwrap_or(u32::MAX))
     }
@@ -37,17 +42,30 @@ impl Texts {
     /// The text with that number; empty when there is none (a redacted or damaged frame).
     #[must_use]
     pub fn get(&self, id: TextId) -> &[u8] {
-        self.0.get(id.0 as usize).map_or(&[], |t| t)
+        self.at(id.0 as usize).unwrap_or(&[])
+    }
+
+    fn at(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)?;
+        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.bytes.get(begin..end)
     }
 
     /// All texts in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.0.iter().map(|t| &**t)
+        (0..self.ends.len()).map(|index| self.at(index).unwrap_or(&[]))
     }
 
     /// Appends a text under the next number, even if it stands there already: the decoder's way in.
     pub fn push(&mut self, text: &[u8]) {
-        self.0.push(text.into());
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Forgets every text and keeps the room they had.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
     }
 }
 

@@ -474,6 +474,20 @@ pub fn decode<'a>(
     Ok((frame, need))
 }
 
+/// The bytes of the frame at the start of `bytes` as its header says, so that they can be fetched before anything is
+/// checked: never more than a frame can have, and no less than its header.
+#[inline]
+pub(crate) fn stated_bytes(bytes: &[u8]) -> usize {
+    let Some(block) = bytes.first_chunk::<FRAME_HEADER_BYTES>() else {
+        return FRAME_HEADER_BYTES;
+    };
+    let part = |len: u32, max: u32| len.min(max) as usize;
+    let facts = part(u32_at::<4>(block), FACTS_BYTES_MAX);
+    let texts = part(u32_at::<8>(block), TEXTS_BYTES_MAX);
+    let bodies = part(u32_at::<12>(block), BODIES_BYTES_MAX);
+    padded(FRAME_HEADER_BYTES + facts + texts + bodies)
+}
+
 /// The frame that fills `bytes`, which [`decode`] found good before: nothing is checked again.
 ///
 /// # Panics

@@ -15,7 +15,7 @@ use crate::control::Page;
 use crate::error::{Damage, Error, Next};
 use crate::fault::Fault;
 use crate::format::SegmentName;
-use crate::frame::{Depth, FRAME_HEADER_BYTES, FrameRef, decode_header};
+use crate::frame::{Depth, FRAME_HEADER_BYTES, FrameRef, stated_bytes};
 use crate::journal::Frames;
 use crate::position::{Head, Position, Positions};
 use crate::scan::{Checks, Cursor, ReadAt, Source, Window};
@@ -260,38 +260,32 @@ impl<'d> Walker<'d> {
                 continue;
             }
             let offset = open.cursor.offset();
-            match open.look() {
-                Ok(bytes) => {
-                    let position = open.cursor.head().position.next();
-                    if position > self.skip.0 {
-                        return Ok(Some(bytes));
-                    }
-                    let name = open.segment.name();
-                    let head = open.take(bytes)?.header.head();
-                    self.at = Some(Landmark {
-                        segment: name,
-                        head,
-                        offset,
-                        end: offset + bytes as u64,
-                    });
-                    if let (at, Some(known)) = self.skip
-                        && head.position == at
-                        && head != known
-                    {
-                        return Err(Error::Diverged {
-                            known,
-                            head: self.until.head,
-                        });
-                    }
-                }
-                Err(Ok(fault)) => {
-                    let bad = open.cursor.head().position.next();
-                    return Err(damage(&open.segment, offset, bad, fault));
-                }
-                Err(Err(error)) => {
+            let bytes = match open.look() {
+                Ok(bytes) => bytes,
+                Err(error) => {
                     let segment = open.segment.clone();
                     return Err(self.failed("read", &segment, error));
                 }
+            };
+            if open.cursor.head().position.next() > self.skip.0 {
+                return Ok(Some(bytes));
+            }
+            let segment = open.segment.name();
+            let head = open.take(bytes)?.header.head();
+            self.at = Some(Landmark {
+                segment,
+                head,
+                offset,
+                end: offset + bytes as u64,
+            });
+            if let (at, Some(known)) = self.skip
+                && head.position == at
+                && head != known
+            {
+                return Err(Error::Diverged {
+                    known,
+                    head: self.until.head,
+                });
             }
         }
     }
@@ -320,15 +314,13 @@ impl<'d> Walker<'d> {
 }
 
 impl Open {
-    /// How long the next frame is.
-    fn look(&mut self) -> Result<usize, Result<Fault, io::Error>> {
-        let offset = self.cursor.offset();
-        let place = self.segment.place().at(offset);
-        let bytes = self.bytes.at(offset, FRAME_HEADER_BYTES).map_err(Err)?;
-        Ok(decode_header(&place, bytes).map_err(Ok)?.frame_bytes())
+    /// How long the next frame says it is; nothing of it was checked.
+    fn look(&mut self) -> io::Result<usize> {
+        let bytes = self.bytes.at(self.cursor.offset(), FRAME_HEADER_BYTES)?;
+        Ok(stated_bytes(bytes))
     }
 
-    /// Takes the next frame, which has `bytes` bytes.
+    /// Takes the next frame, which says it has `bytes` bytes.
     fn take(&mut self, bytes: usize) -> Result<FrameRef<'_>, Error> {
         let offset = self.cursor.offset();
         let bad = self.cursor.head().position.next();

@@ -33,6 +33,21 @@ pub fn decode(frame: &FrameRef<'_>) -> Result<Entry, Error> {
     })
 }
 
+/// As [`decode`], in place of whatever `entry` held, whose room is used again.
+///
+/// # Errors
+/// As [`decode`]; the entry is then none.
+pub fn decode_into(entry: &mut Entry, frame: &FrameRef<'_>) -> Result<(), Error> {
+    let at = moment(&frame.header);
+    let incarnation = frame.header.incarnation.0;
+    v1::decode_entry_into(entry, frame.facts, frame.texts, at, incarnation).map_err(|fault| {
+        Error::Facts {
+            position: at.position,
+            fault,
+        }
+    })
+}
+
 /// Decodes the input that a frame's decision was made on.
 ///
 /// # Errors

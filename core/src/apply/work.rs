@@ -177,15 +177,16 @@ pub(super) fn close(
     to: DispatchState,
     reason: CancelReason,
 ) {
-    let Some(dispatch) = state.live.get(&number).cloned() else {
+    let Some(dispatch) = state.live.remove(&number) else {
         return;
     };
-    enter(fold, state, number, to);
-    state.live.remove(&number);
     state.free_item(&dispatch.item);
-    let owner = state.dispatch(number).map(|row| row.session);
-    if let Some(session) = owner.and_then(|o| state.sessions.get_mut(o.index())) {
-        session.open.retain(|d| *d != number);
+    if let Some(row) = state.dispatches.get_mut(number.index()) {
+        row.state = to;
+        row.since = fold.at;
+        if let Some(session) = state.sessions.get_mut(row.session.index()) {
+            session.open.retain(|d| *d != number);
+        }
     }
     let envelope = match reason {
         CancelReason::None => EnvelopeState::Acknowledged,

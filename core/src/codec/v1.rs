@@ -14,7 +14,7 @@
 
 use alloc::vec::Vec;
 
-use bincode::{BorrowDecode, Decode, Encode};
+use bincode::{Decode, Encode};
 
 use crate::command::{Command, Input, Key, Origin, Presented, Request};
 use crate::event::{Entry, Event, Fence, FenceKind, OPAQUE_KIND_MIN};
@@ -24,7 +24,7 @@ use crate::id::{Moment, SessionNo, Time};
 use crate::limits::TEXTS_MAX;
 use crate::text::{Bodies, TextId, Texts};
 
-use super::{append, exact, standard};
+use super::{append, exact, split_number};
 
 /// Bytes of the fence fields.
 pub const FENCE_BYTES: usize = 24;
@@ -77,14 +77,14 @@ pub struct Parts {
 }
 
 /// A table row: which content belongs to a number.
-#[derive(Encode, Decode)]
+#[derive(Encode)]
 struct Row {
     digest: [u8; 16],
     length: u64,
 }
 
 /// A command or an event as it stands in the facts.
-#[derive(Encode, BorrowDecode)]
+#[derive(Encode)]
 struct Item<'a> {
     kind: u16,
     version: u8,
@@ -269,11 +269,45 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn take<T: BorrowDecode<'a, ()>>(&mut self, what: &'static str) -> Result<T, Fault> {
-        let (value, read) = bincode::borrow_decode_from_slice(self.rest, standard())
-            .map_err(|_| Fault::Structure(what))?;
-        self.rest = &self.rest[read..];
-        Ok(value)
+    fn number(&mut self, what: &'static str) -> Result<u64, Fault> {
+        let (number, rest) = split_number(self.rest).ok_or(Fault::Structure(what))?;
+        self.rest = rest;
+        Ok(number)
+    }
+
+    fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], Fault> {
+        let length = usize::try_from(self.number(what)?).map_err(|_| Fault::Structure(what))?;
+        let split = self.rest.split_at_checked(length);
+        let (bytes, rest) = split.ok_or(Fault::Structure(what))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// A row of a table, as [`Row`] is written.
+    fn row(&mut self, what: &'static str) -> Result<(&'a [u8; 16], u64), Fault> {
+        let split = self.rest.split_first_chunk();
+        let (digest, rest) = split.ok_or(Fault::Structure(what))?;
+        self.rest = rest;
+        Ok((digest, self.number(what)?))
+    }
+
+    fn skip_table(&mut self, what: &'static str) -> Result<(), Fault> {
+        for _ in 0..self.number(what)? {
+            self.row(what)?;
+        }
+        Ok(())
+    }
+
+    /// A command or event, as [`Item`] is written.
+    fn item(&mut self, what: &'static str) -> Result<Item<'a>, Fault> {
+        let kind = u16::try_from(self.number(what)?).map_err(|_| Fault::Structure(what))?;
+        let (&version, rest) = self.rest.split_first().ok_or(Fault::Structure(what))?;
+        self.rest = rest;
+        Ok(Item {
+            kind,
+            version,
+            payload: self.bytes(what)?,
+        })
     }
 
     /// Reads a table and hands out each content with its checked bytes.
@@ -284,22 +318,20 @@ impl<'a> Facts<'a> {
         check: bool,
         mut each: impl FnMut(&'a [u8]),
     ) -> Result<(), Fault> {
-        let count: u64 = self.take(what)?;
+        let count = self.number(what)?;
         if count > TEXTS_MAX as u64 {
             return Err(Fault::Structure(what));
         }
         for number in 0..count {
-            let (row, read): (Row, usize) = bincode::decode_from_slice(self.rest, standard())
-                .map_err(|_| Fault::Structure(what))?;
-            self.rest = &self.rest[read..];
-            let length = usize::try_from(row.length).map_err(|_| Fault::PartLength(what))?;
+            let (row_digest, length) = self.row(what)?;
+            let length = usize::try_from(length).map_err(|_| Fault::PartLength(what))?;
             let (nonce, behind) = part
                 .split_at_checked(NONCE_BYTES)
                 .ok_or(Fault::PartLength(what))?;
             let (content, behind) = behind
                 .split_at_checked(length)
                 .ok_or(Fault::PartLength(what))?;
-            if check && digest(nonce, content) != row.digest {
+            if check && digest(nonce, content) != *row_digest {
                 return Err(Fault::Digest(what, number as usize));
             }
             each(content);
@@ -312,12 +344,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn events(&mut self) -> Result<(Vec<Event>, Option<u16>), Fault> {
-        let count: u64 = self.take("events")?;
-        let mut events = Vec::new();
+    /// Reads the events; gives the first kind that may decide and is not known.
+    fn events(&mut self, events: &mut Vec<Event>) -> Result<Option<u16>, Fault> {
+        let count = self.number("events")?;
         let mut unknown = None;
         for _ in 0..count {
-            let item: Item<'_> = self.take("events")?;
+            let item = self.item("events")?;
             match Event::decode_payload(item.kind, item.payload) {
                 Some(event) if item.version == VERSION => {
                     events.push(event.map_err(|_| Fault::Structure("events"))?);
@@ -327,7 +359,7 @@ impl<'a> Facts<'a> {
             }
         }
         if self.rest.is_empty() {
-            Ok((events, unknown))
+            Ok(unknown)
         } else {
             Err(Fault::Structure("events"))
         }
@@ -345,26 +377,35 @@ pub fn decode_entry(
     at: Moment,
     incarnation: u64,
 ) -> Result<Entry, Fault> {
-    let fence = decode_fence(facts, incarnation)?;
+    let mut entry = Entry::default();
+    decode_entry_into(&mut entry, facts, texts, at, incarnation)?;
+    Ok(entry)
+}
+
+/// As [`decode_entry`], in place of whatever `entry` held, whose room is used again.
+///
+/// # Errors
+/// As [`decode_entry`]; the entry is then none.
+pub fn decode_entry_into(
+    entry: &mut Entry,
+    facts: &[u8],
+    texts: &[u8],
+    at: Moment,
+    incarnation: u64,
+) -> Result<(), Fault> {
+    entry.at = at;
+    entry.incarnation = incarnation;
+    entry.fence = decode_fence(facts, incarnation)?;
+    entry.texts.clear();
+    entry.events.clear();
     let mut reader = Facts {
         rest: &facts[FENCE_BYTES..],
     };
-    let mut table = Texts::default();
-    reader.table("texts", texts, false, |text| table.push(text))?;
-    let count: u64 = reader.take("bodies")?;
-    for _ in 0..count {
-        let _: ([u8; 16], u64) = reader.take("bodies")?;
-    }
-    let _input: &[u8] = reader.take("input")?;
-    let (events, unknown) = reader.events()?;
-    Ok(Entry {
-        at,
-        incarnation,
-        fence,
-        texts: table,
-        events,
-        unknown,
-    })
+    reader.table("texts", texts, false, |text| entry.texts.push(text))?;
+    reader.skip_table("bodies")?;
+    reader.bytes("input")?;
+    entry.unknown = reader.events(&mut entry.events)?;
+    Ok(())
 }
 
 /// Decodes the input as it was judged, comparing every text and body with its digest.
@@ -387,13 +428,14 @@ pub fn decode_request(
     reader.table("bodies", bodies, true, |body| {
         body_table.add(body);
     })?;
-    let input: &[u8] = reader.take("input")?;
-    let (item, read): (Item<'_>, usize) = bincode::borrow_decode_from_slice(input, standard())
-        .map_err(|_| Fault::Structure("input"))?;
+    let mut reader = Facts {
+        rest: reader.bytes("input")?,
+    };
+    let item = reader.item("input")?;
     let command = Command::decode_payload(item.kind, item.payload)
         .ok_or(Fault::UnknownCommand(item.kind))?
         .map_err(|_| Fault::Structure("input"))?;
-    let context: Context = exact(&input[read..]).map_err(|_| Fault::Structure("input"))?;
+    let context: Context = exact(reader.rest).map_err(|_| Fault::Structure("input"))?;
     Ok(Request {
         input: Input {
             command,
@@ -444,14 +486,11 @@ pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
         rest: &facts[FENCE_BYTES..],
     };
     for what in ["texts", "bodies"] {
-        let count: u64 = reader.take(what)?;
-        for _ in 0..count {
-            let _: ([u8; 16], u64) = reader.take(what)?;
-        }
+        reader.skip_table(what)?;
     }
-    let input: &[u8] = reader.take("input")?;
+    let input = reader.bytes("input")?;
     let mut inner = Facts { rest: input };
-    let _: Item<'_> = inner.take("input")?;
+    inner.item("input")?;
     let context: Context = exact(inner.rest).map_err(|_| Fault::Structure("input"))?;
     Ok(context.key)
 }

@@ -33,6 +33,8 @@ pub(crate) struct Live {
     mark: Option<Landmark>,
     /// Where rows are that the snapshot left elsewhere.
     shelf: Option<Arc<Shelf>>,
+    /// Kept for the room it has.
+    entry: Entry,
 }
 
 impl Live {
@@ -61,6 +63,7 @@ impl Live {
             snapshot_bytes: 0,
             mark: None,
             shelf: None,
+            entry: Entry::default(),
         }
     }
 
@@ -109,11 +112,13 @@ impl Live {
 
     /// Folds one frame of the log.
     pub fn fold(&mut self, frame: &FrameRef<'_>) -> Result<(), Error> {
-        let decoded = entry::decode(frame)?;
+        let mut entry = std::mem::take(&mut self.entry);
+        entry::decode_into(&mut entry, frame)?;
         if let Some(keys) = &mut self.keys {
             keys.note(frame)?;
         }
-        let _: Applied = self.apply(&decoded, frame.header.head());
+        let _: Applied = self.apply(&entry, frame.header.head());
+        self.entry = entry;
         Ok(())
     }
 
