@@ -180,20 +180,17 @@ impl Reader {
         Ok(state)
     }
 
-    /// An entry and the state with it.
-    pub(crate) fn entry_at(&self, position: Position) -> Result<(Entry, State), Error> {
-        let mut state = self.state_at(Position(position.0.saturating_sub(1)))?;
+    /// The entry at a position of the log.
+    pub(crate) fn entry(&self, position: Position) -> Result<Entry, Error> {
         let mut found = None;
         self.frames(position, position, Depth::Whole, |frame| {
             found = Some(entry::decode(frame)?);
             Ok(false)
         })?;
-        let entry = found.ok_or(Error::BeyondHead {
-            head: state.at.position,
+        found.ok_or(Error::BeyondHead {
+            head: Position(self.source.newest()?.0),
             asked: position,
-        })?;
-        apply(&mut state, &entry);
-        Ok((entry, state))
+        })
     }
 
     /// A body by where it stands; `None` when it was redacted or never there.

@@ -1,11 +1,13 @@
 //! Idempotency keys: kept for ever, and read only when one is presented.
 
+pub(super) mod runs;
+
 use std::collections::HashMap;
 
 use tenure_core::codec::v1;
 use tenure_core::id::Position;
 use tenure_log::frame::{Depth, FrameRef};
-use tenure_log::position::Head;
+use tenure_log::position::{self, Head};
 
 use crate::call::IdempotencyKey;
 use crate::error::Error;
@@ -22,7 +24,12 @@ pub struct Prior {
 
 /// Every key in the log up to some position.
 #[derive(Default)]
-pub(crate) struct Keys(HashMap<[u8; 16], Prior>);
+pub(crate) struct Keys {
+    /// Those that stand beside the snapshot.
+    runs: Vec<runs::Run>,
+    /// Those of the frames behind.
+    fresh: HashMap<[u8; 16], Prior>,
+}
 
 /// How a key is recorded.
 pub(crate) fn digest(key: &IdempotencyKey) -> [u8; 16] {
@@ -41,16 +48,32 @@ pub(crate) fn short(hasher: &blake3::Hasher) -> [u8; 16] {
 impl Keys {
     /// Reads the keys of every frame up to `head`.
     pub fn read(source: &dyn Source, head: Head) -> Result<Self, Error> {
-        let mut keys = Self::default();
-        let mut frames = source.read_from(tenure_log::position::Position::ZERO, Depth::Facts)?;
+        let runs = runs::load(source, head)?;
+        let covered = runs::covered(&runs).position;
+        let mut keys = Self {
+            runs,
+            fresh: HashMap::new(),
+        };
+        keys.read_on(source, covered, head)?;
+        Ok(keys)
+    }
+
+    /// Takes in the keys of the frames behind `after`, up to `head`.
+    fn read_on(
+        &mut self,
+        source: &dyn Source,
+        after: position::Position,
+        head: Head,
+    ) -> Result<(), Error> {
+        let mut frames = source.read_from(after, Depth::Facts)?;
         while let Some(frame) = frames.next() {
             let frame = frame?;
             if frame.header.position > head.position {
                 break;
             }
-            keys.note(&frame)?;
+            self.note(&frame)?;
         }
-        Ok(keys)
+        Ok(())
     }
 
     /// Takes in the key of one frame, if it has one that was appended as done. A refusal binds no key.
@@ -70,10 +93,11 @@ impl Keys {
     }
 
     pub fn insert(&mut self, key: [u8; 16], prior: Prior) {
-        self.0.entry(key).or_insert(prior);
+        self.fresh.entry(key).or_insert(prior);
     }
 
     pub fn get(&self, key: [u8; 16]) -> Option<Prior> {
-        self.0.get(&key).copied()
+        let known = self.runs.iter().find_map(|run| run.get(key));
+        known.or_else(|| self.fresh.get(&key).copied())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use tenure_core::command::{Command, Count, Request};
 use tenure_core::decide::stale_repeat;
-use tenure_core::event::Entry;
+use tenure_core::event::{Entry, Event};
 use tenure_core::generation::Lapse;
 use tenure_core::id::Position;
 use tenure_core::refusal::Refusal;
@@ -17,7 +17,7 @@ use crate::error::{Error, Failure, Trace};
 use super::answer::{Done, answer};
 use super::group::{self, Verdict};
 use super::judge::Kept;
-use super::keys::Prior;
+use super::keys::{self, Prior};
 use super::prepare::Prepared;
 use super::{Store, snapshot};
 
@@ -134,7 +134,12 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
 /// The same call under the same key again: the first answer or, when its token or its grant is no longer
 /// current, a refusal that says where it stands (E13, E15).
 fn again(store: &Store, request: &Request, prior: Prior) -> Result<Verdict, Error> {
-    let (entry, after) = store.entry_at(prior.position)?;
+    let entry = store.entry(prior.position)?;
+    // What others were doing then shows in the state of then only. A grant that is current shows in today's.
+    let then = match entry.events.first() {
+        Some(Event::Accepted(_)) => Some(store.state_at(prior.position)?),
+        _ => None,
+    };
     let live = store.live.read();
     let judged = live.state.at.position;
     if is_stale(&live.state, request, &entry) {
@@ -145,7 +150,7 @@ fn again(store: &Store, request: &Request, prior: Prior) -> Result<Verdict, Erro
             kept: Kept::Counted,
         });
     }
-    let answer = answer(&after, &entry.events);
+    let answer = answer(then.as_ref().unwrap_or(&live.state), &entry.events);
     Ok(Verdict::Done {
         receipt: None,
         at: entry.at,
@@ -194,6 +199,7 @@ impl Store {
         // Nothing depends on it.
         let _ = self.journal().tend();
         let bytes = draft.save(self.journal())?;
+        keys::runs::extend(&*self.source, head)?;
         let mut live = self.live.write();
         live.snapshot_bytes = bytes;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);

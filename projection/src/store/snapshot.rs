@@ -116,7 +116,7 @@ fn crc(body: &[u8]) -> u32 {
 }
 
 /// Whether the log has that head: a snapshot from another past is none.
-fn stands(source: &dyn Source, head: Head) -> Result<bool, Error> {
+pub(super) fn stands(source: &dyn Source, head: Head) -> Result<bool, Error> {
     if head.position.0 == 0 || head.position > source.newest()? {
         return Ok(false);
     }

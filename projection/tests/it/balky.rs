@@ -34,6 +34,7 @@ pub struct Balky {
     before: Mutex<Option<Hook>>,
     syncs: Mutex<Syncs>,
     released: Condvar,
+    reads: Mutex<Vec<Position>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,7 @@ impl Balky {
             before: Mutex::default(),
             syncs: Mutex::new(Syncs::Done),
             released: Condvar::new(),
+            reads: Mutex::default(),
         }
     }
 
@@ -84,6 +86,11 @@ impl Balky {
     pub fn syncs(&self) {
         *self.syncs.lock() = Syncs::Done;
         self.released.notify_all();
+    }
+
+    /// Behind which positions was read since this was last asked.
+    pub fn reads(&self) -> Vec<Position> {
+        std::mem::take(&mut *self.reads.lock())
     }
 
     fn trouble(&self) -> Option<Trouble> {
@@ -171,6 +178,7 @@ impl Journal for Balky {
     }
 
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
+        self.reads.lock().push(after);
         self.inner.read_from(after, depth)
     }
 

@@ -3,13 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tenure_core::id::{DispatchNo, Name};
+use tenure_core::id::{DispatchNo, Name, Token};
 use tenure_core::state::State;
 use tenure_core::state::table::STRETCH_ROWS;
+use tenure_log::format::RulesVersion;
+use tenure_log::journal::Journal;
+use tenure_log::journal::memory::MemoryLog;
+use tenure_log::position::Position;
 use tenure_projection::call::{Bearer, Call, Verb};
 use tenure_projection::host::System;
 use tenure_projection::reader::Reader;
 use tenure_projection::store::{OpenOptions, Store};
+
+use crate::balky::Balky;
 
 /// Dispatches of which a snapshot seals at least one stretch.
 const DISPATCHES: usize = 3 * STRETCH_ROWS + 10;
@@ -77,7 +83,15 @@ fn stretches(place: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(place.join("snapshots"))
         .expect("there")
         .map(|e| e.expect("listed").path());
-    let mut files: Vec<_> = files.filter(|path| !path.ends_with("state")).collect();
+    let sealed = |path: &PathBuf| {
+        let name = path
+            .file_name()
+            .expect("a file")
+            .to_string_lossy()
+            .into_owned();
+        name.starts_with("dispatches-") || name.starts_with("envelopes-")
+    };
+    let mut files: Vec<_> = files.filter(sealed).collect();
     files.sort();
     files
 }
@@ -142,4 +156,119 @@ fn the_next_snapshot_completes_the_files() {
     assert!(sealed.iter().all(|path| path.exists()), "written again");
     assert!(!stranger.exists() && newer.exists());
     assert!(state(&place).dispatches == wanted.dispatches);
+}
+
+const KEYED: usize = 9000;
+
+fn keyed(n: usize) -> Call {
+    let body = format!("note {n}").into_bytes();
+    let verb = Verb::Note { body, on: None };
+    let token = "api@1".parse::<Token>().expect("a token");
+    Call::new(verb)
+        .by("test")
+        .under(&token)
+        .keyed(format!("key {n}"))
+}
+
+fn submit_keyed(store: &Store, numbers: std::ops::Range<usize>) {
+    let numbers: Vec<_> = numbers.collect();
+    for together in numbers.chunks(250) {
+        let submit = |n: &usize| store.submit(keyed(*n)).expect("well-formed");
+        let tickets: Vec<_> = together.iter().map(submit).collect();
+        for ticket in tickets {
+            assert!(!ticket.wait().expect("it stands").repeated);
+        }
+    }
+}
+
+fn register(store: &Store) {
+    let verb = Verb::Register {
+        name: name("api"),
+        bearer: Bearer::itself(),
+        labels: Vec::new(),
+        checkout: None,
+    };
+    store
+        .execute(Call::new(verb).by("test"))
+        .expect("registered");
+}
+
+/// `log.md`, Snapshots: keys given by callers stand in a part of their own. Asking for one reads the tail, not
+/// the log, and no key is forgotten.
+#[test]
+fn a_key_is_found_without_reading_the_log_again() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let memory = MemoryLog::new(RulesVersion(1));
+    let open = || {
+        let journal = Arc::new(Balky::new(&memory));
+        let store = Store::over(journal.clone(), host(temp.path())).expect("it opens");
+        (journal, store)
+    };
+    let (_, store) = open();
+    register(&store);
+    submit_keyed(&store, 0..KEYED);
+    let runs = memory.snapshots().list().expect("listed");
+    let runs = runs.iter().filter(|name| name.starts_with("keys-")).count();
+    assert!((1..=6).contains(&runs), "{runs} files");
+    drop(store);
+
+    let (journal, store) = open();
+    journal.reads();
+    for n in (0..KEYED).step_by(31).chain(KEYED - 3..KEYED) {
+        assert!(store.execute(keyed(n)).expect("it stands").repeated, "{n}");
+    }
+    let from_the_start = |after: &Position| *after == Position::ZERO;
+    assert!(!journal.reads().iter().any(from_the_start));
+    let other = Verb::Note {
+        body: b"other".to_vec(),
+        on: None,
+    };
+    let token = "api@1".parse::<Token>().expect("a token");
+    let reused = Call::new(other).by("test").under(&token).keyed("key 0");
+    let refused = store.execute(reused).expect_err("another payload");
+    assert!(
+        refused.to_string().contains("the key was used"),
+        "{refused}"
+    );
+}
+
+/// Files of keys are never truth.
+#[test]
+fn damaged_or_missing_files_of_keys_change_no_answer() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let place = temp.path().join("store");
+    let options = OpenOptions::new(&place).create(true);
+    let open = || Store::open(&options, host(temp.path())).expect("it opens");
+    let store = open();
+    register(&store);
+    submit_keyed(&store, 0..KEYED);
+    drop(store);
+    let files = || -> Vec<PathBuf> {
+        let all = std::fs::read_dir(place.join("snapshots")).expect("there");
+        let all = all.map(|e| e.expect("listed").path());
+        all.filter(|path| path.to_string_lossy().contains("/keys-"))
+            .collect()
+    };
+    let all_known = || {
+        let store = open();
+        (0..KEYED)
+            .step_by(97)
+            .all(|n| store.execute(keyed(n)).expect("it stands").repeated)
+    };
+    assert!(!files().is_empty() && all_known());
+    for file in files() {
+        let good = std::fs::read(&file).expect("readable");
+        let mut flipped = good.clone();
+        flipped[good.len() / 2] ^= 1;
+        let wrong_name = file.with_file_name("keys-0-3");
+        std::fs::copy(&file, &wrong_name).expect("copied");
+        for bad in [&flipped[..], &good[..good.len() - 40], b""] {
+            std::fs::write(&file, bad).expect("written");
+            assert!(all_known(), "{}", file.display());
+        }
+        std::fs::remove_file(&file).expect("removed");
+        assert!(all_known());
+        std::fs::write(&file, good).expect("written");
+        std::fs::remove_file(&wrong_name).expect("removed");
+    }
 }
