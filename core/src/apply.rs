@@ -79,7 +79,12 @@ impl Fold<'_> {
             Event::Refused(e) => store::refused(self, state, e),
             Event::RefusalsCounted(e) => store::counted(self, state, e),
             Event::IncarnationRaised(e) => store::raised(self, state, e),
-            Event::HomeAccepted(_) => {}
+            Event::HomeAccepted(_) | Event::LockRemoved(_) => {}
+            Event::GuardBypassed(e) => {
+                if let Some(session) = e.session {
+                    touch(state, session, self.at);
+                }
+            }
             Event::FindingAccepted(e) => state.findings.retain(|p| *p != e.position),
         }
     }

@@ -279,6 +279,30 @@ wire_kinds! {
             /// Why.
             reason: TextId,
         }
+        /// Says that somebody passed a guard on purpose (GIT-13).
+        50 "bypass-guard" BypassGuard {
+            /// The hook in which the guard stood.
+            hook: TextId,
+            /// The top directory of the checkout.
+            checkout: TextId,
+            /// What the guard had said.
+            said: TextId,
+            /// Why it was passed.
+            reason: TextId,
+        }
+        /// Says that a lock file that git had left was removed (GIT-5).
+        51 "remove-lock" RemoveLock {
+            /// Where it was.
+            path: TextId,
+            /// Whose it was.
+            uid: u32,
+            /// Its length.
+            bytes: u64,
+            /// When it was last written, by the clock of its file system.
+            modified: Time,
+            /// Why it was removed.
+            reason: TextId,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::event::{Event, Fence};
 use crate::refusal::Refusal;
 use crate::state::State;
 
+mod checkout;
 mod fold;
 mod guard;
 mod mail;
@@ -69,5 +70,7 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::Count(c) => Ok(store::count(state, c)),
         Command::Settle(c) => Ok(store::settle(state, c)),
         Command::AcceptFinding(c) => Ok(store::accept_finding(state, c)),
+        Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
+        Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::command::{Bearer, Label, Outcome, Ref, Settlement};
 use crate::generation::Generation;
-use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo};
+use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::text::{BodyId, TextId, Texts};
 
@@ -238,6 +238,35 @@ wire_kinds! {
             /// The frame.
             position: Position,
             /// Why.
+            reason: TextId,
+        }
+        /// Somebody passed a guard on purpose. It stands on no token: whoever does it answers for it as an
+        /// operator, and the token that was presented is named as evidence.
+        60 "guard-bypassed" GuardBypassed {
+            /// The hook in which the guard stood.
+            hook: TextId,
+            /// The session of the token that was presented, if there is one.
+            session: Option<SessionNo>,
+            /// The generation that was presented.
+            presented: Option<Generation>,
+            /// The top directory of the checkout.
+            checkout: TextId,
+            /// What the guard had said.
+            said: TextId,
+            /// Why it was passed.
+            reason: TextId,
+        }
+        /// A lock file that git had left was removed.
+        61 "lock-removed" LockRemoved {
+            /// Where it was.
+            path: TextId,
+            /// Whose it was.
+            uid: u32,
+            /// Its length.
+            bytes: u64,
+            /// When it was last written, by the clock of its file system.
+            modified: Time,
+            /// Why it was removed.
             reason: TextId,
         }
     }

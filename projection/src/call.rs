@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tenure_core::command::{Outcome, Ref, Settlement};
 use tenure_core::generation::Generation;
-use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Token};
+use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_log::journal::Deadline;
 
 pub use crate::host::ProcessChoice;
@@ -238,6 +238,30 @@ pub enum Verb {
         /// The frame.
         position: Position,
         /// Why.
+        reason: String,
+    },
+    /// Says that somebody passed a guard on purpose. A token that is presented is recorded, and need not be current.
+    BypassGuard {
+        /// The hook in which the guard stood.
+        hook: String,
+        /// The top directory of the checkout.
+        checkout: PathBuf,
+        /// What the guard had said.
+        said: String,
+        /// Why it was passed.
+        reason: String,
+    },
+    /// Says that a lock file that git had left was removed.
+    RemoveLock {
+        /// Where it was.
+        path: PathBuf,
+        /// Whose it was.
+        uid: u32,
+        /// Its length.
+        bytes: u64,
+        /// When it was last written, by the clock of its file system.
+        modified: Time,
+        /// Why it was removed.
         reason: String,
     },
 }

@@ -113,10 +113,15 @@ impl<'a> Look<'a> {
             Event::RefusalsCounted(e) => {
                 self.by_nobody() && self.state.refusal(e.refusal).is_some()
             }
-            // Whether it raises was asked first of all.
-            Event::IncarnationRaised(_) | Event::HomeAccepted(_) | Event::FindingAccepted(_) => {
-                self.by_nobody()
+            Event::GuardBypassed(e) => {
+                let known = e.session.is_none_or(|s| self.state.session(s).is_some());
+                self.by_nobody() && known && e.session.is_some() == e.presented.is_some()
             }
+            // Whether it raises was asked first of all.
+            Event::IncarnationRaised(_)
+            | Event::HomeAccepted(_)
+            | Event::FindingAccepted(_)
+            | Event::LockRemoved(_) => self.by_nobody(),
         }
     }
 

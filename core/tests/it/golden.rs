@@ -6,14 +6,15 @@ use std::fmt::Write;
 
 use tenure_core::codec::v1;
 use tenure_core::command::{
-    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, Cancel, Command, Count, Decline, Deliver,
-    Dispatch, Fail, Input, Key, Note, Observe, Origin, Outcome, Presented, Ref, Register, Report,
-    Request, Retire, Send, Settle, Settlement,
+    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, BypassGuard, Cancel, Command, Count,
+    Decline, Deliver, Dispatch, Fail, Input, Key, Note, Observe, Origin, Outcome, Presented, Ref,
+    Register, RemoveLock, Report, Request, Retire, Send, Settle, Settlement,
 };
 use tenure_core::event::{
     Accepted, Acknowledged, Adopted, AssignmentFailed, Cancelled, Carried, Declined, Delivered,
-    Dispatched, Event, Fence, FenceKind, Fenced, FindingAccepted, HomeAccepted, IncarnationRaised,
-    Joined, Noted, Observed, RefusalsCounted, Refused, Registered, Reported, Retired, Sent,
+    Dispatched, Event, Fence, FenceKind, Fenced, FindingAccepted, GuardBypassed, HomeAccepted,
+    IncarnationRaised, Joined, LockRemoved, Noted, Observed, RefusalsCounted, Refused, Registered,
+    Reported, Retired, Sent,
 };
 use tenure_core::generation::Generation;
 use tenure_core::holder::{Bearing, BootId, Evidence, HostId, Process, Proof, Source, Verdict};
@@ -73,7 +74,7 @@ fn scope() -> Scope<TextId> {
 }
 
 fn commands() -> Vec<Command> {
-    [commands_1(), commands_2()].concat()
+    [commands_1(), commands_2(), commands_of_checkouts()].concat()
 }
 
 fn commands_1() -> Vec<Command> {
@@ -173,8 +174,50 @@ fn commands_2() -> Vec<Command> {
     ]
 }
 
+fn commands_of_checkouts() -> Vec<Command> {
+    vec![
+        BypassGuard {
+            hook: text(0),
+            checkout: text(4),
+            said: text(8),
+            reason: text(9),
+        }
+        .into(),
+        RemoveLock {
+            path: text(4),
+            uid: 1000,
+            bytes: 300,
+            modified: Time(1_800_000_000_000_000),
+            reason: text(9),
+        }
+        .into(),
+    ]
+}
+
 fn events() -> Vec<Event> {
-    [events_1(), events_2(), events_3()].concat()
+    [events_1(), events_2(), events_3(), events_of_checkouts()].concat()
+}
+
+fn events_of_checkouts() -> Vec<Event> {
+    vec![
+        GuardBypassed {
+            hook: text(0),
+            session: Some(SessionNo(3)),
+            presented: Some(GENERATION),
+            checkout: text(4),
+            said: text(8),
+            reason: text(9),
+        }
+        .into(),
+        LockRemoved {
+            path: text(4),
+            uid: 1000,
+            bytes: 300,
+            modified: Time(1_800_000_000_000_000),
+            reason: text(9),
+        }
+        .into(),
+    ]
 }
 
 fn events_1() -> Vec<Event> {

@@ -101,6 +101,15 @@ impl Said<'_> {
                 self.reference(c.re);
             }
             Command::Note(c) => self.reference(c.on),
+            Command::BypassGuard(c) => {
+                self.texts([c.hook, c.checkout, c.said, c.reason].into_iter());
+            }
+            Command::RemoveLock(c) => {
+                self.texts([c.path, c.reason].into_iter());
+                self.number(u64::from(c.uid));
+                self.number(c.bytes);
+                self.bytes(&c.modified.0.to_le_bytes());
+            }
             other => self.about_one_thing(other),
         }
     }

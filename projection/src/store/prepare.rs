@@ -2,12 +2,13 @@
 //! looks at the outside happens here, before any lock.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use tenure_core::command::{
-    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, Cancel, Command, Decline, Deliver, Dispatch,
-    Fail, Input, Key, Note, Observe, Origin, Presented, Register, Report, Request, Retire, Send,
-    Settle,
+    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, BypassGuard, Cancel, Command, Decline,
+    Deliver, Dispatch, Fail, Input, Key, Note, Observe, Origin, Presented, Register, RemoveLock,
+    Report, Request, Retire, Send, Settle,
 };
 use tenure_core::id::Name;
 use tenure_core::limits;
@@ -142,6 +143,13 @@ impl Writing<'_> {
     fn text(&mut self, what: &'static str, text: &str, max: usize) -> Result<TextId, Error> {
         within(what, text.len(), max)?;
         Ok(self.texts.add(text.as_bytes()))
+    }
+
+    /// A path as it is spelled: of something that is no scope.
+    fn path(&mut self, what: &'static str, path: &Path) -> Result<TextId, Error> {
+        let bytes = path.as_os_str().as_bytes();
+        within(what, bytes.len(), limits::PATH_BYTES_MAX)?;
+        Ok(self.texts.add(bytes))
     }
 
     fn name(&mut self, name: &Name) -> TextId {
@@ -328,6 +336,39 @@ impl Writing<'_> {
             .into(),
             Verb::AcceptFinding { position, reason } => AcceptFinding {
                 position: *position,
+                reason: self.reason(reason)?,
+            }
+            .into(),
+            other => self.about_checkouts(other)?,
+        })
+    }
+
+    /// What was done in a checkout beside the ledger.
+    fn about_checkouts(&mut self, verb: &Verb) -> Result<Command, Error> {
+        Ok(match verb {
+            Verb::BypassGuard {
+                hook,
+                checkout,
+                said,
+                reason,
+            } => BypassGuard {
+                hook: self.text("the hook's name", hook, limits::LABEL_BYTES_MAX)?,
+                checkout: self.path("the checkout", checkout)?,
+                said: self.text("what the guard said", said, limits::REASON_BYTES_MAX)?,
+                reason: self.reason(reason)?,
+            }
+            .into(),
+            Verb::RemoveLock {
+                path,
+                uid,
+                bytes,
+                modified,
+                reason,
+            } => RemoveLock {
+                path: self.path("the lock's path", path)?,
+                uid: *uid,
+                bytes: *bytes,
+                modified: *modified,
                 reason: self.reason(reason)?,
             }
             .into(),

@@ -400,6 +400,33 @@ impl Spelling<'_> {
                     ("reason", Field::text(self.text(e.reason))),
                 ],
             ),
+            other => self.checkout(other),
+        }
+    }
+
+    fn checkout(self, event: &Event) -> Spelled {
+        match event {
+            Event::GuardBypassed(e) => (
+                e.session,
+                e.presented,
+                vec![
+                    ("hook", Field::text(self.text(e.hook))),
+                    ("checkout", Field::text(self.text(e.checkout))),
+                    ("said", Field::text(self.text(e.said))),
+                    ("reason", Field::text(self.text(e.reason))),
+                ],
+            ),
+            Event::LockRemoved(e) => (
+                None,
+                None,
+                vec![
+                    ("path", Field::text(self.text(e.path))),
+                    ("uid", Field::Number(u64::from(e.uid))),
+                    ("bytes", Field::Number(e.bytes)),
+                    ("modified", Field::text(e.modified.0)),
+                    ("reason", Field::text(self.text(e.reason))),
+                ],
+            ),
             // Kinds of a later version of the rules that this page has no words for.
             _ => (self.entry.fence.session, self.entry.fence.named, Vec::new()),
         }

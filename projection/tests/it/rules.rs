@@ -2,6 +2,7 @@
 
 mod adoption;
 mod binding;
+mod checkout;
 mod disclosure;
 mod dispatch;
 mod forged;

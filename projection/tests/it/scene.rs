@@ -9,6 +9,7 @@
 //! note TEXT as=T [on=R]                    observe STATUS as=T [wrote=P,P]
 //! send NAME TEXT [as=T] [re=R] [key=K]     deliver eN as=T      ack eN as=T
 //! finding N
+//! bypass HOOK at=P [as=T] [said=S] [reason=R]      unlocked PATH [reason=R]
 //! ```
 //!
 //! Views: `session NAME`, `inbox NAME`, `work`, `refusals`, `shared NAME|- PATH`, `log N` (the events at a

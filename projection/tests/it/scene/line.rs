@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tenure_core::command::{Outcome, Ref};
 use tenure_core::generation::Generation;
-use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Token};
+use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_projection::call::{Bearer, Call, Label, ProcessChoice, Verb};
 
 /// A line in its words: plain ones, and `key=value`.
@@ -189,6 +189,25 @@ fn verb_on_things(words: &Words<'_>, first: &str, second: &str) -> Verb {
         },
         "finding" => Verb::AcceptFinding {
             position: Position(first.parse().expect("a position")),
+            reason: words.reason(),
+        },
+        _ => verb_on_checkouts(words, first),
+    }
+}
+
+fn verb_on_checkouts(words: &Words<'_>, first: &str) -> Verb {
+    match words.plain[0] {
+        "bypass" => Verb::BypassGuard {
+            hook: first.into(),
+            checkout: words.paths("at").pop().expect("a checkout"),
+            said: words.text("said").unwrap_or_default(),
+            reason: words.reason(),
+        },
+        "unlocked" => Verb::RemoveLock {
+            path: first.into(),
+            uid: 1000,
+            bytes: 7,
+            modified: Time(5),
             reason: words.reason(),
         },
         other => panic!("the scene knows no {other}"),

@@ -3,8 +3,8 @@
 use tenure_core::command::{Bearer, Outcome, Settlement};
 use tenure_core::event::{
     Accepted, Acknowledged, Adopted, AssignmentFailed, Cancelled, Carried, Declined, Delivered,
-    Dispatched, Event, Fence, FenceKind, Fenced, IncarnationRaised, Joined, Noted, Observed,
-    RefusalsCounted, Refused, Registered, Reported, Retired, Sent,
+    Dispatched, Event, Fence, FenceKind, Fenced, GuardBypassed, IncarnationRaised, Joined,
+    LockRemoved, Noted, Observed, RefusalsCounted, Refused, Registered, Reported, Retired, Sent,
 };
 use tenure_core::generation::Generation;
 use tenure_core::holder::{Bearing, HostId};
@@ -261,6 +261,30 @@ pub fn delivered(envelope: u64) -> Event {
 pub fn acknowledged(envelope: u64) -> Event {
     Acknowledged {
         envelope: EnvelopeNo(envelope),
+    }
+    .into()
+}
+
+pub fn bypassed(session: Option<SessionNo>, presented: Option<u64>) -> Event {
+    let text = TextId(0);
+    GuardBypassed {
+        hook: text,
+        session,
+        presented: presented.map(generation),
+        checkout: text,
+        said: text,
+        reason: text,
+    }
+    .into()
+}
+
+pub fn lock_removed() -> Event {
+    LockRemoved {
+        path: TextId(0),
+        uid: 0,
+        bytes: 0,
+        modified: Time(0),
+        reason: TextId(0),
     }
     .into()
 }

@@ -52,6 +52,10 @@ pub fn good() -> Vec<(Fence, Vec<Event>)> {
             }
             .into(),
         ),
+        one(none, bypassed(None, None)),
+        // The token presented need not be current.
+        one(none, bypassed(Some(API), Some(1))),
+        one(none, lock_removed()),
         // Events that touch no decision are skipped, and leave nothing.
         (api, Vec::new()),
         (none, Vec::new()),
@@ -85,6 +89,9 @@ pub fn bad() -> Vec<(Fence, Vec<Event>)> {
         one(none, envelope(u64::MAX).into()),
         one(none, sent(5, API, 2, None)),
         one(none, sent(1 << 20, API, 2, None)),
+        one(none, bypassed(Some(NOBODY), Some(1))),
+        one(none, bypassed(Some(API), None)),
+        one(none, bypassed(None, Some(1))),
         one(none, refused(0)),
         one(none, refused(3)),
         one(none, counted(0)),
