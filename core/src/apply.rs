@@ -4,11 +4,13 @@
 use crate::command::Bearer;
 use crate::decide::stands;
 use crate::event::{Entry, Event};
+use crate::history::BodyDigest;
 use crate::id::{Moment, SessionNo};
 use crate::path::Scope;
 use crate::state::{Holder, State};
-use crate::text::{Symbol, Text, TextId, Texts};
+use crate::text::{BodyId, Symbol, Text, TextId, Texts};
 
+mod history;
 mod mail;
 mod session;
 mod store;
@@ -38,6 +40,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Applied {
     }
     let fold = Fold {
         texts: &entry.texts,
+        bodies: &entry.bodies,
         at: entry.at,
     };
     for event in &entry.events {
@@ -53,6 +56,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Applied {
 #[derive(Clone, Copy)]
 struct Fold<'a> {
     texts: &'a Texts,
+    bodies: &'a [BodyDigest],
     at: Moment,
 }
 
@@ -86,11 +90,18 @@ impl Fold<'_> {
                 }
             }
             Event::FindingAccepted(e) => state.findings.retain(|p| *p != e.position),
+            Event::Recorded(e) => history::recorded(self, state, e),
         }
     }
 
     fn text(self, text: TextId) -> Text {
         Text::from(self.texts.get(text))
+    }
+
+    /// The digest of a body; zeros for one that the frame does not have.
+    fn body(self, body: BodyId) -> BodyDigest {
+        let digest = self.bodies.get(body.0 as usize);
+        digest.copied().unwrap_or_default()
     }
 
     fn symbol(self, state: &mut State, text: TextId) -> Symbol {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use bincode::{Decode, Encode};
 
 use crate::generation::Generation;
+use crate::history::Activity;
 use crate::holder::{Bearing, Evidence, HostId};
 use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, Time};
 use crate::path::Scope;
@@ -278,6 +279,20 @@ wire_kinds! {
             position: Position,
             /// Why.
             reason: TextId,
+        }
+        /// Appends to the history of the session that the token names.
+        30 "record" Record {
+            /// What kind of record it is, in the words of the host program.
+            kind: TextId,
+            /// The record.
+            body: BodyId,
+            /// The position of the session's newest record, as the caller knows it; zero for none. `None`: append
+            /// wherever the history stands.
+            expect: Option<Position>,
+            /// The activity that begins with it.
+            opens: Option<Activity>,
+            /// The activity that ends with it.
+            closes: Option<Activity>,
         }
         /// Says that somebody passed a guard on purpose (GIT-13).
         50 "bypass-guard" BypassGuard {

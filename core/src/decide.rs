@@ -13,6 +13,7 @@ use crate::state::State;
 mod checkout;
 mod fold;
 mod guard;
+mod history;
 mod mail;
 mod session;
 mod store;
@@ -72,5 +73,6 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::AcceptFinding(c) => Ok(store::accept_finding(state, c)),
         Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
         Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
+        Command::Record(c) => history::record(ask, c),
     }
 }

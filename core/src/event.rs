@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::command::{Bearer, Label, Outcome, Ref, Settlement};
 use crate::generation::Generation;
+use crate::history::{Activity, BodyDigest, HistoryHash};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::text::{BodyId, TextId, Texts};
@@ -240,6 +241,27 @@ wire_kinds! {
             /// Why.
             reason: TextId,
         }
+        /// A record joined the history of a session.
+        40 "recorded" Recorded {
+            /// Whose history.
+            session: SessionNo,
+            /// Its index there, from 1.
+            index: u64,
+            /// The record before it, in the same history or in the one it branched from.
+            previous: Option<Position>,
+            /// The digest of the history before it.
+            before: HistoryHash,
+            /// How many calls and approvals are open behind it.
+            depth: u32,
+            /// What kind of record it is.
+            kind: TextId,
+            /// The record.
+            body: BodyId,
+            /// The activity that began with it.
+            opens: Option<Activity>,
+            /// The activity that ended with it.
+            closes: Option<Activity>,
+        }
         /// Somebody passed a guard on purpose. It stands on no token: whoever does it answers for it as an
         /// operator, and the token that was presented is named as evidence.
         60 "guard-bypassed" GuardBypassed {
@@ -313,7 +335,8 @@ impl Default for Fence {
     }
 }
 
-/// What one frame says, as a replay needs it: the texts and the events. The input is skipped.
+/// What one frame says, as a replay needs it: the texts, the digests of the bodies, and the events. The input is
+/// skipped.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// Where it stands and when it was written.
@@ -324,6 +347,8 @@ pub struct Entry {
     pub fence: Fence,
     /// Its texts.
     pub texts: Texts,
+    /// The digests of its bodies, which are not read.
+    pub bodies: Vec<BodyDigest>,
     /// Its events, in order.
     pub events: Vec<Event>,
     /// The first event kind below 32768 that this program does not know. Such an entry grants nothing, and

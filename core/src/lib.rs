@@ -19,6 +19,7 @@ pub mod decide;
 pub mod disclosure;
 pub mod event;
 pub mod generation;
+pub mod history;
 pub mod holder;
 pub mod id;
 pub mod limits;

@@ -17,6 +17,12 @@ pub const LABEL_BYTES_MAX: usize = 256;
 pub const LABELS_MAX: usize = 32;
 /// The body of a note, message, report or dispatch, in bytes (1 MiB): a long report with a diff.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// One record of a history, in bytes (16 MiB): a tool's result with what it printed, or a picture. The log takes
+/// frames of twice that size.
+pub const RECORD_BYTES_MAX: usize = 16 << 20;
+/// Activities of one session open at a time: an agent has a few, and a host program that forgets to close them
+/// hears of it before its state grows.
+pub const ACTIVITIES_OPEN_MAX: usize = 1024;
 /// Write scopes declared by one dispatch, or observed by one call.
 pub const SCOPES_MAX: usize = 64;
 /// Observed scopes remembered for one session; the oldest give way.

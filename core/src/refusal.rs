@@ -74,6 +74,10 @@ codes! {
     UnknownEnvelope = 15 "unknown-envelope" exit 66,
     /// The command needs a token and none was given.
     MissingToken = 16 "missing-token" exit 64,
+    /// The name is another session's, or the id of something open.
+    NameTaken = 25 "name-taken" exit 11,
+    /// The history moved on since the caller looked.
+    PositionMoved = 26 "position-moved" exit 11,
 }
 
 wire_enum! {

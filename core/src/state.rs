@@ -17,11 +17,13 @@ use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo};
 use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
 use crate::text::{Pool, Symbol, Text};
 
+pub mod history;
 pub mod mail;
 pub mod session;
 pub mod table;
 pub mod work;
 
+pub use history::{History, OpenActivity};
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
 pub use session::{Former, GrantNote, Granted, Holder, Place, Session};
 pub use table::Table;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tenure_core::command::{Outcome, Ref, Settlement};
 use tenure_core::generation::Generation;
+use tenure_core::history::ActivityKind;
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_log::journal::Deadline;
 
@@ -87,6 +88,21 @@ pub struct Label {
     pub key: String,
     /// Its value.
     pub value: String,
+}
+
+/// Something that one record opens and another closes, `run:ID`, `call:ID` or `approval:ID`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Activity {
+    /// What it is.
+    pub kind: ActivityKind,
+    /// Its id within the session.
+    pub id: Name,
+}
+
+impl std::fmt::Display for Activity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.kind.as_str(), self.id)
+    }
 }
 
 /// Who will hold a grant.
@@ -225,6 +241,20 @@ pub enum Verb {
     Acknowledge {
         /// Which.
         envelope: EnvelopeNo,
+    },
+    /// Appends to the history of the session that the token names.
+    Record {
+        /// What kind of record it is, in the words of the host program.
+        kind: String,
+        /// The record.
+        body: Vec<u8>,
+        /// The position of the newest record, as the caller knows it; zero for none. `None`: wherever the history
+        /// stands.
+        expect: Option<Position>,
+        /// The activity that begins with it.
+        opens: Option<Activity>,
+        /// The activity that ends with it.
+        closes: Option<Activity>,
     },
     /// Says what happened to a store that refuses to write.
     Settle {

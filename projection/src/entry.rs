@@ -4,6 +4,7 @@ use tenure_core::codec::v1;
 use tenure_core::command::Request;
 use tenure_core::decide::Decision;
 use tenure_core::event::Entry;
+use tenure_core::history::BodyDigest;
 use tenure_core::id::{Moment, Position, Time};
 use tenure_log::frame::{Draft, Frame, FrameRef, Header, Parts};
 use tenure_log::position::TimeMicros;
@@ -71,6 +72,11 @@ pub fn lend(frame: &Frame) -> FrameRef<'_> {
         texts: &frame.parts.texts,
         bodies: &frame.parts.bodies,
     }
+}
+
+/// The digests of the bodies of a draft that is to stand at `position`.
+pub(crate) fn body_digests(draft: &Draft, position: Position) -> Result<Vec<BodyDigest>, Error> {
+    v1::decode_body_digests(&draft.parts.facts).map_err(|fault| Error::Facts { position, fault })
 }
 
 /// Encodes a decision into what the log appends.

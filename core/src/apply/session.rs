@@ -8,7 +8,7 @@ use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::limits::{FORMER_PLACES_MAX, FORMERS_MAX, OBSERVED_SCOPES_MAX};
 use crate::state::{
     CancelReason, DispatchState, EnvelopeKind, EnvelopeRow, EnvelopeState, Former, GrantNote,
-    Granted, NoticeKind, Place, Session, State,
+    Granted, History, NoticeKind, Place, Session, State,
 };
 use crate::text::Symbol;
 
@@ -51,6 +51,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
             grants: alloc::vec![note],
             open: Vec::new(),
             inbox: Vec::new(),
+            history: History::default(),
         });
         state.index_name(name, e.session);
     }
@@ -223,6 +224,7 @@ pub(super) fn retired(fold: Fold<'_>, state: &mut State, e: &Retired) {
         return;
     };
     session.retired = true;
+    session.history.end_open();
     session.grants.push(GrantNote {
         generation: e.generation,
         how: Granted::Retired,

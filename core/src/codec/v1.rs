@@ -19,6 +19,7 @@ use bincode::{Decode, Encode};
 use crate::command::{Command, Input, Key, Origin, Presented, Request};
 use crate::event::{Entry, Event, Fence, FenceKind, OPAQUE_KIND_MIN};
 use crate::generation::Generation;
+use crate::history::BodyDigest;
 use crate::holder::Evidence;
 use crate::id::{Moment, SessionNo, Time};
 use crate::limits::TEXTS_MAX;
@@ -291,9 +292,14 @@ impl<'a> Facts<'a> {
         Ok((digest, self.number(what)?))
     }
 
-    fn skip_table(&mut self, what: &'static str) -> Result<(), Fault> {
+    /// Reads the rows of a table without its contents.
+    fn digests(
+        &mut self,
+        what: &'static str,
+        mut each: impl FnMut(BodyDigest),
+    ) -> Result<(), Fault> {
         for _ in 0..self.number(what)? {
-            self.row(what)?;
+            each(*self.row(what)?.0);
         }
         Ok(())
     }
@@ -397,12 +403,13 @@ pub fn decode_entry_into(
     entry.incarnation = incarnation;
     entry.fence = decode_fence(facts, incarnation)?;
     entry.texts.clear();
+    entry.bodies.clear();
     entry.events.clear();
     let mut reader = Facts {
         rest: &facts[FENCE_BYTES..],
     };
     reader.table("texts", texts, false, |text| entry.texts.push(text))?;
-    reader.skip_table("bodies")?;
+    reader.digests("bodies", |digest| entry.bodies.push(digest))?;
     reader.bytes("input")?;
     entry.unknown = reader.events(&mut entry.events)?;
     Ok(())
@@ -476,6 +483,21 @@ pub fn decode_body<'a>(
     Ok(found)
 }
 
+/// The digests of a frame's bodies, in order.
+///
+/// # Errors
+/// A [`Fault`] for bytes that no [`encode`] wrote.
+pub fn decode_body_digests(facts: &[u8]) -> Result<Vec<BodyDigest>, Fault> {
+    decode_fence(facts, 1)?;
+    let mut reader = Facts {
+        rest: &facts[FENCE_BYTES..],
+    };
+    let mut digests = Vec::new();
+    reader.digests("texts", |_| {})?;
+    reader.digests("bodies", |digest| digests.push(digest))?;
+    Ok(digests)
+}
+
 /// The idempotency key in a frame's input, without reading anything else.
 ///
 /// # Errors
@@ -486,7 +508,7 @@ pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
         rest: &facts[FENCE_BYTES..],
     };
     for what in ["texts", "bodies"] {
-        reader.skip_table(what)?;
+        reader.digests(what, |_| {})?;
     }
     let input = reader.bytes("input")?;
     let mut inner = Facts { rest: input };

@@ -6,11 +6,13 @@
 //! happen. What people may do by which right (evidence, force, keys) is not: an audit judges that from the
 //! input.
 
+use super::history::depth_after;
 use crate::event::{
     Accepted, Adopted, AssignmentFailed, Cancelled, Carried, Dispatched, Entry, Event, Fence,
-    FenceKind, Fenced, Joined, Refused, Registered, Retired, Sent,
+    FenceKind, Fenced, Joined, Recorded, Refused, Registered, Retired, Sent,
 };
 use crate::generation::{Generation, Standing};
+use crate::history::Activity;
 use crate::id::{DispatchNo, EnvelopeNo, Name, SessionNo};
 use crate::state::{DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, State};
 
@@ -109,6 +111,7 @@ impl<'a> Look<'a> {
                 .own(e.envelope)
                 .is_some_and(|row| row.state == EnvelopeState::Pending),
             Event::Acknowledged(e) => self.own(e.envelope).is_some_and(|row| row.is_open()),
+            Event::Recorded(e) => self.recorded(e),
             Event::Refused(e) => self.by_nobody() && self.refused(e),
             Event::RefusalsCounted(e) => {
                 self.by_nobody() && self.state.refusal(e.refusal).is_some()
@@ -257,6 +260,27 @@ impl<'a> Look<'a> {
         let row = self.state.envelope(number)?;
         let theirs = self.by(row.session) && self.entry.fence.named == Some(row.generation);
         theirs.then_some(row)
+    }
+
+    /// A record continues the history as it stands here: index, record before, digest and depth are what they
+    /// have to be, and what it opens is closed and what it closes open.
+    fn recorded(self, e: &Recorded) -> bool {
+        let Some(session) = self.state.session(e.session) else {
+            return false;
+        };
+        let history = &session.history;
+        let is_open = |a: Activity| {
+            let id = self.entry.texts.get(a.id);
+            history.open_activity(a.kind, id).is_some()
+        };
+        self.by(e.session)
+            && e.index == history.count() + 1
+            && e.previous == history.tip.map(|tip| tip.position)
+            && e.before == history.hash()
+            && e.depth == depth_after(history, e.opens, e.closes)
+            && !e.opens.is_some_and(is_open)
+            && e.closes.is_none_or(is_open)
+            && (e.body.0 as usize) < self.entry.bodies.len()
     }
 
     fn refused(self, e: &Refused) -> bool {

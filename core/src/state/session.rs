@@ -11,6 +11,8 @@ use crate::id::{DispatchNo, EnvelopeNo, Moment};
 use crate::path::Scope;
 use crate::text::{Symbol, Text};
 
+use super::history::History;
+
 /// Who a grant was made to, with the texts that people read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct Holder {
@@ -108,6 +110,8 @@ pub struct Session {
     pub open: Vec<DispatchNo>,
     /// Envelopes neither acknowledged nor cancelled, oldest first.
     pub inbox: Vec<EnvelopeNo>,
+    /// What it recorded.
+    pub history: History,
 }
 
 impl Session {

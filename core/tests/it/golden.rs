@@ -22,6 +22,8 @@ use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, Sessi
 use tenure_core::path::{Anchor, Inode, Repository, Scope};
 use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 
+mod history;
+
 const GENERATION: Generation = Generation {
     incarnation: 1,
     number: 300,
@@ -74,7 +76,13 @@ fn scope() -> Scope<TextId> {
 }
 
 fn commands() -> Vec<Command> {
-    [commands_1(), commands_2(), commands_of_checkouts()].concat()
+    [
+        commands_1(),
+        commands_2(),
+        history::commands(),
+        commands_of_checkouts(),
+    ]
+    .concat()
 }
 
 fn commands_1() -> Vec<Command> {
@@ -195,7 +203,14 @@ fn commands_of_checkouts() -> Vec<Command> {
 }
 
 fn events() -> Vec<Event> {
-    [events_1(), events_2(), events_3(), events_of_checkouts()].concat()
+    [
+        events_1(),
+        events_2(),
+        events_3(),
+        history::events(),
+        events_of_checkouts(),
+    ]
+    .concat()
 }
 
 fn events_of_checkouts() -> Vec<Event> {

@@ -68,6 +68,13 @@ pub enum Answer {
         /// The envelope.
         envelope: EnvelopeNo,
     },
+    /// Of record.
+    Recorded {
+        /// Whose history.
+        session: SessionNo,
+        /// The index of the record there, from 1.
+        index: u64,
+    },
     /// Of everything else.
     Plain,
 }
@@ -118,6 +125,10 @@ pub(super) fn answer(state: &State, events: &[Event]) -> Answer {
         },
         Some(Event::Sent(e)) => Answer::Sent {
             envelope: e.envelope,
+        },
+        Some(Event::Recorded(e)) => Answer::Recorded {
+            session: e.session,
+            index: e.index,
         },
         _ => Answer::Plain,
     }

@@ -7,6 +7,7 @@ use tenure_core::command::{Command, Request};
 use tenure_core::decide::{Decision, decide, refused};
 use tenure_core::event::Entry;
 use tenure_core::id::{Moment, Position};
+use tenure_core::limits::REFUSED_BODY_BYTES_MAX;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_log::frame::Draft;
 use tenure_log::journal::Tail;
@@ -178,11 +179,17 @@ fn record(
     // A refusal binds no key: the frame names one only where the key itself is why. The call keeps its own, in
     // case it has to be decided again.
     request.input.key = key.filter(|key| key.taken.is_some());
+    // A body that no record of refusals has room for is not kept; the call keeps it, as it does its key.
+    let carried: u64 = request.bodies.iter().map(|b| b.len() as u64).sum();
+    let oversized = (carried > REFUSED_BODY_BYTES_MAX).then(|| std::mem::take(&mut request.bodies));
     let known = live.state.refusals.len();
     let appended = refused(&live.state, request, refusal)
         .map(|decision| append(live, request, &decision, at, drafts))
         .transpose();
     request.input.key = key;
+    if let Some(bodies) = oversized {
+        request.bodies = bodies;
+    }
     Ok(match appended? {
         None => Kept::Counted,
         Some(()) if live.state.refusals.len() > known => Kept::Opened,
@@ -207,12 +214,15 @@ fn append(
     at: Moment,
     drafts: &mut Vec<Draft>,
 ) -> Result<(), Error> {
-    drafts.push(entry::draft(request, decision)?);
+    let draft = entry::draft(request, decision)?;
+    let bodies = entry::body_digests(&draft, at.position)?;
+    drafts.push(draft);
     let entry = Entry {
         at,
         incarnation: live.state.incarnation,
         fence: decision.fence,
         texts: request.texts.clone(),
+        bodies,
         events: decision.events.clone(),
         unknown: None,
     };

@@ -2,6 +2,7 @@
 //! host found (process, canonical identities, time), since a retry is made by another process.
 
 use tenure_core::command::{Command, Ref, Request};
+use tenure_core::history::Activity;
 use tenure_core::text::TextId;
 
 use super::keys::short;
@@ -64,6 +65,11 @@ impl Said<'_> {
         self.number(number);
     }
 
+    fn activity(&mut self, activity: Option<Activity>) {
+        self.number(activity.map_or(0, |a| u64::from(a.kind.number())));
+        self.text(activity.map(|a| a.id));
+    }
+
     fn command(&mut self, command: &Command) {
         match command {
             Command::Register(c) => {
@@ -109,6 +115,12 @@ impl Said<'_> {
                 self.number(u64::from(c.uid));
                 self.number(c.bytes);
                 self.bytes(&c.modified.0.to_le_bytes());
+            }
+            Command::Record(c) => {
+                self.text(Some(c.kind));
+                self.number(c.expect.map_or(u64::MAX, |p| p.0));
+                self.activity(c.opens);
+                self.activity(c.closes);
             }
             other => self.about_one_thing(other),
         }

@@ -22,6 +22,8 @@ use crate::error::{Error, Failure};
 use super::Store;
 use super::{keys, payload};
 
+mod history;
+
 /// A request that is ready to be judged.
 pub(super) struct Prepared {
     pub request: Request,
@@ -209,6 +211,9 @@ impl Writing<'_> {
     }
 
     fn command(&mut self, verb: &Verb, actor: TextId) -> Result<Command, Error> {
+        if let Some(command) = self.about_a_history(verb)? {
+            return Ok(command);
+        }
         Ok(match verb {
             Verb::Register {
                 name,

@@ -3,6 +3,7 @@
 use tenure_core::command::{Bearer, Label, Request};
 use tenure_core::event::{Entry, Event};
 use tenure_core::generation::Generation;
+use tenure_core::history::Activity;
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
 use tenure_core::path::Scope;
 use tenure_core::refusal::Code;
@@ -336,6 +337,32 @@ impl Spelling<'_> {
                 self.addressee(e.envelope),
                 None,
                 vec![("envelope", Field::text(e.envelope))],
+            ),
+            other => self.history(other),
+        }
+    }
+
+    fn activity(self, activity: Option<Activity>) -> Field {
+        Field::maybe(activity.map(|a| format!("{}:{}", a.kind.as_str(), self.text(a.id))))
+    }
+
+    fn history(self, event: &Event) -> Spelled {
+        match event {
+            Event::Recorded(e) => (
+                Some(e.session),
+                None,
+                vec![
+                    ("record_index", Field::Number(e.index)),
+                    (
+                        "previous",
+                        e.previous.map_or(Field::None, |p| Field::Number(p.0)),
+                    ),
+                    ("before", Field::text(e.before)),
+                    ("record_kind", Field::text(self.text(e.kind))),
+                    ("opens", self.activity(e.opens)),
+                    ("closes", self.activity(e.closes)),
+                    ("body", self.body(Some(e.body))),
+                ],
             ),
             other => self.store(other),
         }

@@ -6,6 +6,7 @@ mod checkout;
 mod disclosure;
 mod dispatch;
 mod forged;
+mod history;
 mod idempotency;
 mod identity;
 mod limits;

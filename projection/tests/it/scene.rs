@@ -10,6 +10,7 @@
 //! send NAME TEXT [as=T] [re=R] [key=K]     deliver eN as=T      ack eN as=T
 //! finding N
 //! bypass HOOK at=P [as=T] [said=S] [reason=R]      unlocked PATH [reason=R]
+//! record TEXT as=T [kind=K] [expect=N] [opens=KIND:ID] [closes=KIND:ID] [key=K]
 //! ```
 //!
 //! Views: `session NAME`, `inbox NAME`, `work`, `refusals`, `shared NAME|- PATH`, `log N` (the events at a
@@ -298,6 +299,7 @@ impl Scene {
             }
             Answer::Dispatched { dispatch, envelope } => format!("{dispatch} {envelope}"),
             Answer::Sent { envelope } => envelope.to_string(),
+            Answer::Recorded { index, .. } => format!("record {index}"),
             _ => "done".into(),
         };
         format!("{said}{again}")

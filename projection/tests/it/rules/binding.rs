@@ -61,6 +61,7 @@ fn a_register_fences_every_binding_of_older_generations() {
         panic!("the first entry registers");
     };
     let entry = Entry {
+        bodies: Vec::new(),
         at: Moment {
             position: Position(99),
             time: Time(5),

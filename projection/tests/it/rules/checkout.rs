@@ -42,7 +42,10 @@ fn a_bypass_is_recorded_with_actor_and_reason_whatever_token_is_presented() {
         assert_eq!((view(at).session, view(at).generation), (None, None));
     }
     let after = scene.session("api");
-    assert!(after.last_seen.position > before.last_seen.position, "it was a contact");
+    assert!(
+        after.last_seen.position > before.last_seen.position,
+        "it was a contact"
+    );
     assert_eq!(after.generation, before.generation);
     scene.check("note fine as=api@2 => done");
 }

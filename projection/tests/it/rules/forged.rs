@@ -8,6 +8,7 @@ use tenure_core::state::State;
 use crate::scene::Scene;
 
 mod frames;
+mod history;
 mod lists;
 
 use frames::*;
@@ -94,7 +95,7 @@ fn each_kind_of_event_is_honoured_under_its_own_fence_only() {
             ..grant(API, Some(2), 3)
         },
     ];
-    let good = good();
+    let good = [good(), history::good()].concat();
     let stands =
         |fence: &Fence, events: &[Event]| good.iter().any(|(f, e)| f == fence && e == events);
     let mut kinds = std::collections::BTreeSet::new();
@@ -131,7 +132,7 @@ fn each_kind_of_event_is_honoured_under_its_own_fence_only() {
 /// F2, B20: a fence that is current is not enough: the content has to be one that could be decided there.
 #[test]
 fn what_could_not_be_decided_there_is_a_finding() {
-    for (fence, events) in bad() {
+    for (fence, events) in [bad(), history::bad()].concat() {
         let scene = scene();
         let before = scene.state();
         scene.forge(&fence, TEXTS, &events);

@@ -60,6 +60,18 @@ impl Dice {
         }
     }
 
+    /// Any command about a history, sensible or not.
+    fn about_a_history(&mut self, scene: &Scene, token: &str, key: &str) -> String {
+        let activity = format!("{}:{}", self.of(&["call", "run", "approval"]), self.roll(3));
+        let more = match self.roll(8) {
+            0 | 1 => format!(" opens={activity}"),
+            2..=4 => format!(" closes={activity}"),
+            5 => format!(" expect={}", scene.frames().saturating_sub(self.roll(3))),
+            _ => String::new(),
+        };
+        format!("record text{} as={token}{more}{key}", self.roll(3))
+    }
+
     /// Any command, sensible or not.
     fn line(&mut self, scene: &Scene) -> String {
         let (d, e) = (1 + self.roll(12), 1 + self.roll(30));
@@ -69,7 +81,7 @@ impl Dice {
         } else {
             format!(" as={token}")
         };
-        match self.roll(18) {
+        match self.roll(22) {
             0 => format!("register {name} engine=claude label=k:v{key}"),
             1 => format!("register {name} checkout=/w{key}"),
             2 => format!("adopt {name}{key}"),
@@ -93,6 +105,7 @@ impl Dice {
             14 => format!("observe busy as={token} wrote={}", self.paths()),
             15 => format!("send {name} hello as={token} re=e{e}{key}"),
             16 => format!("deliver e{e} as={token}"),
+            17..=20 => self.about_a_history(scene, &token, &key),
             _ => format!("ack e{e} as={token}"),
         }
     }

@@ -8,6 +8,8 @@ use tenure_core::generation::Generation;
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_projection::call::{Bearer, Call, Label, ProcessChoice, Verb};
 
+mod history;
+
 /// A line in its words: plain ones, and `key=value`.
 pub struct Words<'l> {
     /// Words that stand alone.
@@ -210,6 +212,6 @@ fn verb_on_checkouts(words: &Words<'_>, first: &str) -> Verb {
             modified: Time(5),
             reason: words.reason(),
         },
-        other => panic!("the scene knows no {other}"),
+        _ => history::verb(words, first),
     }
 }

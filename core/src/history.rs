@@ -1,0 +1,109 @@
+//! What a history is made of: digests, points and activities. How it is kept stands in `docs/histories.md`.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use bincode::{Decode, Encode};
+
+use crate::id::Position;
+use crate::text::TextId;
+
+/// The digest of a body as its frame's table has it: the first 16 bytes of BLAKE3(nonce, content). It cannot be
+/// guessed from a short content, and stands in the frame whether or not the body was redacted.
+pub type BodyDigest = [u8; 16];
+
+/// The digest of a history up to one of its records; zero for a history without one.
+///
+/// After a record it is the first 16 bytes of BLAKE3 over the digest before it, its index, its kind, and the
+/// digest of its body. Equal digests mean equal histories, record by record.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Encode, Decode)]
+pub struct HistoryHash(pub [u8; 16]);
+
+impl HistoryHash {
+    /// The digest after one more record, the one of that index.
+    #[must_use]
+    pub fn with(self, index: u64, kind: &[u8], body: &BodyDigest) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0);
+        hasher.update(&index.to_le_bytes());
+        hasher.update(&(kind.len() as u64).to_le_bytes());
+        hasher.update(kind);
+        hasher.update(body);
+        let mut short = [0; 16];
+        short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Self(short)
+    }
+}
+
+impl fmt::Display for HistoryHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A place in a history: behind one of its records.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
+pub struct Point {
+    /// The frame of that record.
+    pub position: Position,
+    /// Its index in the history, from 1.
+    pub index: u64,
+    /// The digest of the history up to and with it.
+    pub hash: HistoryHash,
+}
+
+wire_enum! {
+    /// What is opened by one record and closed by another.
+    pub enum ActivityKind {
+        /// A run: of an agent, a build, a test. A history may be branched while one is open.
+        Run = 1 "run",
+        /// A call of a tool: it and its result are parts of one turn.
+        Call = 2 "call",
+        /// An approval that was asked for: it and its answer are parts of one turn.
+        Approval = 3 "approval",
+    }
+}
+
+impl ActivityKind {
+    /// Whether what lies between its opening and its closing is one turn, which no branch takes apart (BRN-14).
+    #[must_use]
+    pub fn is_part_of_a_turn(self) -> bool {
+        matches!(self, Self::Call | Self::Approval)
+    }
+}
+
+/// An activity as a record names it, `run:ID`, `call:ID` or `approval:ID`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
+pub struct Activity {
+    /// What it is.
+    pub kind: ActivityKind,
+    /// Its id within the session: a name.
+    pub id: TextId,
+}
+
+/// Which part of a history is hidden: what stands behind `to` and before `marker`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Hidden {
+    /// The last record that stays visible; zero when none does.
+    pub to: Position,
+    /// The frame of the revert.
+    pub marker: Position,
+}
+
+impl Hidden {
+    /// Whether it hides the record at `position`.
+    #[must_use]
+    pub fn hides(self, position: Position) -> bool {
+        self.to < position && position < self.marker
+    }
+}
+
+/// Whether a record at `position` is visible under reverts made up to `until`.
+#[must_use]
+pub fn is_shown(reverts: &[Hidden], position: Position, until: Position) -> bool {
+    let mut made = reverts.iter().filter(|r| r.marker <= until);
+    !made.any(|r| r.hides(position))
+}
+
+/// A list of reverts, oldest first.
+pub type Reverts = Vec<Hidden>;

@@ -1,0 +1,35 @@
+//! Lines about histories.
+
+use tenure_core::history::ActivityKind;
+use tenure_core::id::{Name, Position};
+use tenure_projection::call::{Activity, Verb};
+
+use super::Words;
+
+/// The activity that a word names, `KIND:ID`.
+pub fn activity(text: &str) -> Activity {
+    let (kind, id) = text.split_once(':').expect("KIND:ID");
+    Activity {
+        kind: ActivityKind::from_word(kind).expect("a kind of activity"),
+        id: Name::parse(id).expect("an id"),
+    }
+}
+
+fn position(text: &str) -> Position {
+    Position(text.parse().expect("a position"))
+}
+
+/// The call that a line about a history asks for.
+pub fn verb(words: &Words<'_>, first: &str) -> Verb {
+    let named = |key| words.named.get(key).copied();
+    match words.plain[0] {
+        "record" => Verb::Record {
+            kind: words.text("kind").unwrap_or_else(|| "text".into()),
+            body: first.into(),
+            expect: named("expect").map(position),
+            opens: named("opens").map(activity),
+            closes: named("closes").map(activity),
+        },
+        other => panic!("the scene knows no {other}"),
+    }
+}
