@@ -128,10 +128,22 @@ pub enum Command {
 
     /// Who holds it, now or then: a session, an item, a path
     Who(audit::who::Args),
+    /// Every stretch of authority, from where to where
+    Timeline(audit::timeline::Args),
+    /// What was asked at a position, what it was judged on, by which rule it stands, what it changed
+    Why(audit::why::Args),
     /// Commands that were refused, with what they carried
     Refusals(audit::refusals::Args),
     /// The events of the log
     Log(audit::log::Args),
+    /// Make every recorded decision again, and name those that a correct store would not have made
+    Audit(audit::audit::Args),
+    /// What changed between two places of the log
+    Diff(audit::diff::Args),
+    /// The sessions as they stood, made again from the log alone
+    Replay(audit::replay::Args),
+    /// What proves later that a grant was in the log
+    Receipt(audit::receipt::Args),
 
     /// Look at every byte of a store and say what is wrong; changes nothing
     Verify(forensics::verify::Args),
@@ -164,7 +176,12 @@ pub const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Mail", &["send", "inbox", "deliver", "ack", "wait"]),
-    ("Audit", &["who", "refusals", "log"]),
+    (
+        "Audit",
+        &[
+            "who", "timeline", "why", "refusals", "log", "audit", "diff", "replay", "receipt",
+        ],
+    ),
     ("Forensics", &["verify", "inspect", "store"]),
     ("Operate", &["completions", "man"]),
 ];
@@ -232,6 +249,12 @@ impl Command {
             Self::Who(args) => args.run(ctx),
             Self::Refusals(args) => args.run(ctx),
             Self::Log(args) => args.run(ctx),
+            Self::Timeline(args) => args.run(ctx),
+            Self::Why(args) => args.run(ctx),
+            Self::Audit(args) => args.run(ctx),
+            Self::Diff(args) => args.run(ctx),
+            Self::Replay(args) => args.run(ctx),
+            Self::Receipt(args) => args.run(ctx),
             Self::Verify(args) => args.run(ctx),
             Self::Inspect(args) => args.run(ctx),
             Self::Store(args) => args.run(ctx),

@@ -10,7 +10,7 @@ use std::path::Path;
 use tenure_projection::call::{Bearer, IdempotencyKey, Label, ProcessChoice};
 use tenure_projection::core::command::Ref;
 use tenure_projection::core::generation::Generation;
-use tenure_projection::core::id::{DispatchNo, EnvelopeNo, Name, Token};
+use tenure_projection::core::id::{DispatchNo, EnvelopeNo, Name, Position, Token};
 use tenure_projection::core::limits::BODY_BYTES_MAX;
 
 use crate::clock::{self, When};
@@ -284,6 +284,21 @@ pub fn reference(text: &str) -> Result<Ref, Stop> {
         ))
         .into()
     })
+}
+
+/// A position of the log.
+///
+/// # Errors
+/// When it is none.
+pub fn position(text: &str) -> Result<Position, Stop> {
+    match When::parse(text, clock::now()) {
+        Some(When::At(position)) => Ok(position),
+        _ => {
+            let message =
+                format!("{text:?} is no position, a whole number as `tenure log` shows it");
+            Err(Fault::new(Cause::BadPosition, message).into())
+        }
+    }
 }
 
 /// A place in the log.

@@ -15,6 +15,7 @@ pub mod escape;
 pub mod human;
 pub mod json;
 
+pub use human::Line;
 pub use json::Object;
 
 /// Heads of lists.

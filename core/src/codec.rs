@@ -67,6 +67,14 @@ pub fn encode<T: bincode::Encode>(value: &T) -> Result<Vec<u8>, EncodeError> {
     bincode::encode_to_vec(value, standard())
 }
 
+/// The BLAKE3 hash of a value's encoding: equal states of one log have equal digests.
+///
+/// # Errors
+/// As [`encode`].
+pub fn digest<T: bincode::Encode>(value: &T) -> Result<[u8; 32], EncodeError> {
+    Ok(*blake3::hash(&encode(value)?).as_bytes())
+}
+
 /// Decodes what [`encode`] wrote.
 ///
 /// A length in the bytes is believed only as far as that many bytes could hold it, with room: an element of a

@@ -181,6 +181,22 @@ pub struct Evidence {
     pub proofs: Vec<Proof>,
 }
 
+impl Evidence {
+    /// Whether the verdict is the one that its reasons give; the reverse of [`judge`], for whoever reads a
+    /// verdict later.
+    #[must_use]
+    pub fn follows(&self) -> bool {
+        use Proof as P;
+        let verdict = match self.proofs[..] {
+            [P::OtherBoot | P::NoSuchProcess | P::OtherInode | P::OtherStart] => Verdict::Dead,
+            [P::Denied | P::SameInode | P::SameStart] => Verdict::Alive,
+            [P::Denied | P::SameInode | P::SameStart, P::NoBoot] => Verdict::Alive,
+            _ => Verdict::Unknowable,
+        };
+        self.verdict == verdict
+    }
+}
+
 /// Judges a record by a sighting: the table at the head of this module.
 #[must_use]
 pub fn judge(record: &Bearing, seen: &Sighting) -> (Verdict, Vec<Proof>) {

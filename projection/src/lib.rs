@@ -5,9 +5,11 @@
 //! where to where.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod authority;
 pub mod call;
 pub mod checkouts;
+pub mod diff;
 pub mod entry;
 pub mod error;
 pub mod host;
@@ -18,6 +20,7 @@ pub mod session;
 mod source;
 pub mod store;
 pub mod views;
+pub mod why;
 
 pub use tenure_core as core;
 pub use tenure_log as log;

@@ -12,6 +12,7 @@ use tenure_core::holder::{Evidence, judge};
 use tenure_core::id::{Moment, Position, SessionNo};
 use tenure_core::path::Scope;
 use tenure_core::state::{Located, State};
+use tenure_log::format::RulesVersion;
 use tenure_log::frame::{Depth, FrameRef};
 use tenure_log::journal::Deadline;
 use tenure_log::position::{self, Head, Receipt, StoreId};
@@ -81,6 +82,14 @@ impl Reader {
     /// When the log cannot be read.
     pub fn id(&self) -> Result<StoreId, Error> {
         Ok(self.source.identity()?.store)
+    }
+
+    /// The version of the rules that the newest segment was written under.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn rules(&self) -> Result<RulesVersion, Error> {
+        Ok(self.source.identity()?.rules)
     }
 
     /// The clock and process probe it uses.
@@ -324,6 +333,14 @@ impl Reader {
             head,
             asked: position,
         })
+    }
+
+    /// The receipt of a position.
+    ///
+    /// # Errors
+    /// [`Error::BeyondHead`], or when the log cannot be read.
+    pub fn receipt_at(&self, position: Position) -> Result<Receipt, Error> {
+        self.receipt(self.frame_head(position)?.1)
     }
 
     /// The receipt of a head.

@@ -63,7 +63,9 @@ impl Object {
             .with("incarnation", generation.map(|g| g.incarnation))
     }
 
-    fn into_value(self) -> Value {
+    /// As a value inside of another object.
+    #[must_use]
+    pub fn into_value(self) -> Value {
         Value::Object(self.0)
     }
 }
@@ -123,7 +125,8 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 

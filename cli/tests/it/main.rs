@@ -8,6 +8,7 @@ mod forensics;
 mod hostile;
 mod looking;
 mod mail;
+mod questions;
 mod readme;
 mod sessions;
 mod terminal;

@@ -4,10 +4,11 @@
 //! may hold; order cannot hide a gap or an overlap.
 
 use proptest::prelude::*;
+use tenure_core::generation::Generation;
 use tenure_core::holder::{
-    Answer, Bearing, BootId, HostId, Process, Proof, Sighting, Source, Verdict, judge,
+    Answer, Bearing, BootId, Evidence, HostId, Process, Proof, Sighting, Source, Verdict, judge,
 };
-use tenure_core::id::Time;
+use tenure_core::id::{SessionNo, Time};
 
 const HOSTS: [HostId; 2] = [HostId([1; 16]), HostId([2; 16])];
 const BOOT: Option<BootId> = Some(BootId([3; 16]));
@@ -224,6 +225,19 @@ fn oracle(record: &Bearing, seen: &Sighting) -> (Verdict, Vec<Proof>) {
     (verdict, proofs)
 }
 
+/// A verdict read later follows from its reasons, and from no others does another verdict follow.
+fn assert_follows((verdict, proofs): &(Verdict, Vec<Proof>)) {
+    for other in Verdict::ALL {
+        let evidence = Evidence {
+            session: SessionNo(0),
+            generation: Generation::first(1),
+            verdict: *other,
+            proofs: proofs.clone(),
+        };
+        assert_eq!(evidence.follows(), other == verdict, "{evidence:?}");
+    }
+}
+
 /// LIV-2, LIV-3, LIV-4, LIV-5, LIV-6, LIV-7, LIV-8, C03, C06, C08, C10, C11, C14, C15: one function, three
 /// answers, and every combination of what can be recorded and seen gives the row that the table names.
 #[test]
@@ -233,6 +247,7 @@ fn every_combination_is_judged_as_the_table_says() {
     every_input(|record, seen| {
         let expected = oracle(record, seen);
         assert_eq!(judge(record, seen), expected, "{record:?} {seen:?}");
+        assert_follows(&expected);
         met.extend(expected.1);
         judged += 1;
     });

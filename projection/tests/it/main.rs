@@ -1,6 +1,7 @@
 //! Tests of the join through its public door: rules over a log, and the machine they are asked on.
 
 mod actors;
+mod audit;
 mod authority;
 mod balky;
 mod cases;

@@ -175,5 +175,8 @@ fn a_random_stream_replays_to_the_same_state_and_the_same_judgements() {
                 follow(&scene, &mut mirror);
             }
         }
+        let report = crate::audit::audit(&scene);
+        assert!(report.is_clean(), "{report:?}");
+        assert_eq!(report.judged, scene.frames());
     }
 }

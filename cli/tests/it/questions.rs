@@ -1,0 +1,185 @@
+//! Questions over history: timeline, why, audit, diff, replay, receipt.
+
+use serde_json::{Value, json};
+
+use crate::terminal::Terminal;
+
+fn story() -> Terminal {
+    let user = Terminal::new();
+    user.play(
+        "register web --engine codex
+         register api --engine claude
+         dispatch pages --to web --write src
+         accept d1 --as web@1
+         dispatch login --to api --write src
+         accept d2 --as api@1
+         observe busy --as api@1 --wrote src/login.rs
+         adopt api --force --reason hangs --engine gemini",
+    );
+    let refused = user.run("report d2 --as api@1 --outcome done --body late");
+    assert_eq!(refused.code, 10);
+    user.play("report d2 --as api@2 --outcome done\n retire api@2");
+    user
+}
+
+/// AUD-1: who held what, from where to where and by which events.
+#[test]
+fn a_timeline_has_every_stretch_once() {
+    let user = story();
+    let stretches: Vec<_> = user.list("timeline").iter().map(stretch).collect();
+    let at = |event: &str, position: u64| json!([event, position]);
+    assert_eq!(
+        stretches,
+        [
+            (json!("web"), json!(1), at("registered", 1), Value::Null),
+            (
+                json!("api"),
+                json!(1),
+                at("registered", 2),
+                at("adopted", 8)
+            ),
+            (json!("api"), json!(2), at("adopted", 8), at("retired", 11)),
+        ]
+    );
+    let only = user.list("timeline api --since 8 --until 9");
+    assert_eq!(only.len(), 1);
+    assert_eq!(stretch(&only[0]).1, json!(2));
+    let csv = user.run("timeline api --format csv");
+    let rows: Vec<_> = csv.out.lines().collect();
+    assert_eq!(rows.len(), 3);
+    assert!(rows[1].starts_with("api,1,\"claude"), "{}", rows[1]);
+    assert_eq!(user.run("timeline nobody").code, 66);
+    assert_eq!(user.run("timeline --format yaml").code, 64);
+}
+
+fn stretch(who: &Value) -> (Value, Value, Value, Value) {
+    let point = |point: &Value| match point {
+        Value::Null => Value::Null,
+        point => json!([point["event"], point["position"]]),
+    };
+    (
+        who["session"].clone(),
+        who["generation"].clone(),
+        point(&who["since"]),
+        point(&who["until"]),
+    )
+}
+
+#[test]
+fn why_says_what_it_was_judged_on_and_what_it_changed() {
+    let user = story();
+    let adopt = user.json("why 8");
+    assert_eq!(adopt["command"], "adopt");
+    assert_eq!(adopt["actor"], "tester");
+    assert_eq!(adopt["forced"], "hangs");
+    assert_eq!(adopt["judged_on"]["token"], "api@1");
+    assert_eq!(adopt["judged_on"]["standing"], "held");
+    assert_eq!(adopt["judged_on"]["since"]["position"], 2);
+    assert_eq!(adopt["rule"], "api@1 was taken over by force: hangs");
+    assert_eq!(adopt["findings"], json!([]));
+    let changed = |what: &str, subject: &str| {
+        let changes = adopt["changes"].as_array().expect("a list");
+        let found = changes
+            .iter()
+            .find(|c| c["what"] == what && c["subject"] == subject);
+        found.map(|c| (c["before"].clone(), c["after"].clone()))
+    };
+    assert_eq!(changed("generation", "api"), Some((json!("1"), json!("2"))));
+    assert_eq!(changed("generation", "d2"), Some((json!("1"), json!("2"))));
+    assert_eq!(changed("generation", "web"), None);
+
+    let refused = user.json("why 9");
+    assert_eq!(refused["command"], "report");
+    assert_eq!(refused["presented"], "api@1");
+    let rule = refused["rule"].as_str().expect("a text");
+    assert!(
+        rule.starts_with("refused as stale-generation: api@1"),
+        "{rule}"
+    );
+    assert_eq!(
+        user.json("why 10")["rule"],
+        "api@2 was current, since position 8"
+    );
+    for beyond in ["0", "12"] {
+        assert_eq!(user.run(&format!("why {beyond}")).code, 64, "{beyond}");
+    }
+    let people = user.run("why 8").ended(0);
+    assert!(
+        people
+            .out
+            .contains("because api@1 was taken over by force: hangs")
+    );
+}
+
+/// A disclosure is provable: api was shown web at position 6, before its first write at 7.
+#[test]
+fn why_proves_that_a_disclosure_came_before_the_first_write() {
+    let user = story();
+    let write = user.json("why 7");
+    assert_eq!(
+        write["disclosed"],
+        json!([{ "session": "web", "position": 6 }])
+    );
+    assert_eq!(write["first_write"], 7);
+    let accept = user.json("why 6");
+    assert_eq!(accept["disclosed"], write["disclosed"]);
+    assert_eq!(
+        accept["first_write"], 7,
+        "found behind the position asked about"
+    );
+    let alone = user.json("why 4");
+    assert_eq!(alone["disclosed"], json!([]));
+}
+
+#[test]
+fn an_honest_log_is_clean() {
+    let user = story();
+    let report = user.json("audit");
+    assert_eq!(report["verdict"], "clean");
+    assert_eq!(
+        (&report["judged"], &report["until"]),
+        (&json!(11), &json!(11))
+    );
+    assert_eq!(user.json("audit --to 5")["judged"], 5);
+    assert_eq!(user.run("audit --to 12").code, 64);
+}
+
+#[test]
+fn diff_and_replay_show_the_past() {
+    let user = story();
+    let changes = user.json("diff 7 8")["changes"].clone();
+    assert_eq!(changes, user.json("why 8")["changes"]);
+    assert_eq!(user.json("diff 8 8")["changes"], json!([]));
+    let retired = user.json("diff 10 11")["changes"].clone();
+    let state =
+        json!({ "subject": "api", "what": "state", "before": "active", "after": "retired" });
+    assert!(
+        retired.as_array().expect("a list").contains(&state),
+        "{retired}"
+    );
+
+    let replayed = |to: &str| user.list(&format!("replay --to {to}"));
+    let then = replayed("7");
+    assert_eq!(then[1]["token"], "api@1");
+    assert_eq!(then[2]["position"], 7);
+    let digest = |list: &[Value]| list[list.len() - 1]["state_digest"].clone();
+    assert_eq!(digest(&replayed("11")), digest(&user.list("replay")));
+    assert_ne!(digest(&then), digest(&replayed("8")));
+    let before_everything = replayed("1970-01-01T00:00:00Z");
+    assert_eq!(before_everything.len(), 1, "no session was there");
+    assert_eq!(user.run("replay --to 12").code, 64);
+}
+
+/// A receipt proves later that the grant was in the log.
+#[test]
+fn a_receipt_can_be_checked_later() {
+    let user = story();
+    let receipt = user.json("receipt --as api@2");
+    let grant = receipt["receipt"].as_str().expect("a text");
+    assert!(grant.contains(":8:"), "{grant}");
+    for kept in [grant, receipt["head"].as_str().expect("a text")] {
+        assert_eq!(user.run(&format!("verify --expected-head {kept}")).code, 0);
+    }
+    assert_eq!(user.run("receipt --as api@7").code, 10);
+    assert_eq!(user.run("receipt --as nobody@1").code, 66);
+}

@@ -1,0 +1,141 @@
+//! A second judge: a few rules of authority, kept without the code that decides and applies.
+
+use std::collections::BTreeMap;
+
+use tenure_core::event::{Entry, Event};
+use tenure_core::generation::Generation;
+use tenure_core::id::{DispatchNo, EnvelopeNo, SessionNo};
+
+use super::Rule;
+
+/// What it takes to see that a token was issued twice, a generation went back, an item was bound twice, an
+/// envelope is ahead, or a stranger gave a receipt. It takes every frame at its word, also those that nobody
+/// honours.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    granted: BTreeMap<SessionNo, Generation>,
+    dispatches: BTreeMap<DispatchNo, Given>,
+    bound: BTreeMap<Vec<u8>, DispatchNo>,
+    envelopes: BTreeMap<EnvelopeNo, SessionNo>,
+}
+
+#[derive(Debug)]
+struct Given {
+    item: Vec<u8>,
+    session: SessionNo,
+}
+
+impl Ledger {
+    /// Takes an entry in; gives the rules it breaks.
+    pub fn note(&mut self, entry: &Entry) -> Vec<(Rule, String)> {
+        let mut broken = Vec::new();
+        for event in &entry.events {
+            broken.extend(self.event(entry, event));
+        }
+        broken
+    }
+
+    fn event(&mut self, entry: &Entry, event: &Event) -> Option<(Rule, String)> {
+        match event {
+            Event::Registered(e) => return self.grant(e.session, e.generation),
+            Event::Adopted(e) => return self.grant(e.session, e.generation),
+            Event::Dispatched(e) => {
+                let item = entry.texts.get(e.item).to_vec();
+                let session = e.session;
+                self.dispatches.insert(e.dispatch, Given { item, session });
+                return self.address(e.envelope, e.session, e.generation);
+            }
+            Event::Sent(e) => return self.address(e.envelope, e.session, e.generation),
+            Event::AssignmentFailed(e) => {
+                if let Some(given) = self.dispatches.get(&e.dispatch) {
+                    self.envelopes.insert(e.notice, given.session);
+                }
+                self.free(e.dispatch);
+            }
+            Event::Accepted(e) => return self.bind(e.dispatch),
+            Event::Declined(e) => self.free(e.dispatch),
+            Event::Reported(e) => self.free(e.dispatch),
+            Event::Cancelled(e) => self.free(e.dispatch),
+            Event::Retired(e) => self.free_all(e.session),
+            Event::Fenced(e) => self.free_all(e.session),
+            Event::Delivered(e) => return self.receipt(entry, e.envelope),
+            Event::Acknowledged(e) => return self.receipt(entry, e.envelope),
+            _ => {}
+        }
+        None
+    }
+
+    fn grant(&mut self, session: SessionNo, generation: Generation) -> Option<(Rule, String)> {
+        let before = self.granted.get(&session).copied();
+        match before {
+            Some(before) if generation == before => {
+                let message = format!("generation {generation} of this session was issued before");
+                Some((Rule::TokenIssuedTwice, message))
+            }
+            Some(before) if generation < before => {
+                let message = format!("generation {generation} was granted after {before}");
+                Some((Rule::GenerationWentBack, message))
+            }
+            _ => {
+                self.granted.insert(session, generation);
+                None
+            }
+        }
+    }
+
+    fn address(
+        &mut self,
+        envelope: EnvelopeNo,
+        session: SessionNo,
+        generation: Generation,
+    ) -> Option<(Rule, String)> {
+        self.envelopes.insert(envelope, session);
+        let newest = self.granted.get(&session).copied();
+        // After a raise the session stands at a number of the new life that was granted to nobody yet.
+        let ahead =
+            newest.is_none_or(|newest| newest < generation && newest.number < generation.number);
+        ahead.then(|| {
+            let newest = newest.map_or("none".to_owned(), |newest| newest.to_string());
+            let message =
+                format!("{envelope} is of generation {generation}; the newest granted is {newest}");
+            (Rule::EnvelopeAhead, message)
+        })
+    }
+
+    fn bind(&mut self, dispatch: DispatchNo) -> Option<(Rule, String)> {
+        let item = self.dispatches.get(&dispatch)?.item.clone();
+        match self.bound.insert(item, dispatch) {
+            Some(other) if other != dispatch => {
+                let message =
+                    format!("{dispatch} is for an item that {other} has an active binding of");
+                Some((Rule::TwoBindings, message))
+            }
+            _ => None,
+        }
+    }
+
+    fn free(&mut self, dispatch: DispatchNo) {
+        if let Some(given) = self.dispatches.get(&dispatch)
+            && self.bound.get(&given.item) == Some(&dispatch)
+        {
+            self.bound.remove(&given.item);
+        }
+    }
+
+    fn free_all(&mut self, session: SessionNo) {
+        let dispatches = &self.dispatches;
+        self.bound.retain(|_, dispatch| {
+            dispatches
+                .get(dispatch)
+                .is_none_or(|given| given.session != session)
+        });
+    }
+
+    fn receipt(&self, entry: &Entry, envelope: EnvelopeNo) -> Option<(Rule, String)> {
+        let owner = *self.envelopes.get(&envelope)?;
+        let stranger = entry.fence.session.filter(|session| *session != owner)?;
+        let message =
+            format!("{envelope} is session {owner}'s; session {stranger} gave a receipt for it");
+        Some((Rule::ReceiptByStranger, message))
+    }
+}
