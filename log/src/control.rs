@@ -47,6 +47,7 @@ mod at {
     pub const WORD: usize = 8;
     pub const ACQUISITIONS: usize = 16;
     pub const HOLDER: usize = 17;
+    pub const LOCK: usize = 18;
     pub const DURABLE: usize = 24;
     pub const TARGET: usize = 25;
     pub const POISON: usize = 26;
@@ -71,6 +72,10 @@ pub const WORD_POSITION_MAX: u64 = (1 << HEAD_BITS) - 1;
 /// The greatest epoch that fits into the word. An epoch is raised when a holder stood still or a
 /// sync failed, never in the course of work.
 pub const WORD_EPOCH_MAX: u64 = (1 << (63 - HEAD_BITS)) - 1;
+
+/// The word that names an epoch's lock file: the epoch above, the low bits of the inode number below.
+const LOCK_INODE_BITS: u32 = HEAD_BITS + 1;
+const LOCK_INODE_MASK: u64 = (1 << LOCK_INODE_BITS) - 1;
 
 const _: () = assert!(WORD_EPOCH_MAX <= EPOCH_MAX);
 const _: () = assert!(at::WORDS_END * 8 <= at::SIGNALS * 4);
@@ -317,6 +322,23 @@ impl Control {
             .word(at::WORD)
             .compare_exchange(from.pack(), to.pack(), SeqCst, SeqCst)
             .is_ok()
+    }
+
+    /// Whether a file is *the* append lock of `epoch`: the first one that was taken. Another one of that
+    /// name stands in place of a removed one, which somebody may still hold.
+    #[must_use]
+    pub fn is_lock_of(&self, epoch: Epoch, inode: u64) -> bool {
+        self.page.storage.step();
+        let word = self.page.memory.word(at::LOCK);
+        let ours = epoch.0 << LOCK_INODE_BITS | inode & LOCK_INODE_MASK;
+        let mut found = word.load(SeqCst);
+        while found >> LOCK_INODE_BITS < epoch.0 {
+            match word.compare_exchange(found, ours, SeqCst, SeqCst) {
+                Ok(_) => return true,
+                Err(other) => found = other,
+            }
+        }
+        found == ours
     }
 
     /// Counts one acquisition of the append lock, by this process.

@@ -1,8 +1,10 @@
 //! Numbered locks: `locks/N` for appending, N being the writer epoch, and `locks/sN` for syncing.
 //!
-//! The greatest number among the append locks is the newest epoch. Files are created once and never
-//! removed, so that two processes never lock two files of one name. All are `flock` locks: a record
-//! lock would be lost at any close of the file.
+//! The greatest number among the append locks is the newest epoch. Two processes must never lock two
+//! files of one name. So an append lock is made only by raising the epoch, and never removed; where
+//! somebody else removed one, its epoch is over: whoever misses it goes on in the next. A sync lock
+//! only spares work, and is made by whoever asks for it. All are `flock` locks: a record lock would be
+//! lost at any close of the file.
 
 use std::fmt;
 use std::io;
@@ -48,7 +50,16 @@ impl Kind {
     }
 }
 
-type Opened = (Kind, u64, Arc<dyn StoredFile>);
+/// An open lock file.
+#[derive(Clone, Debug)]
+pub struct LockFile {
+    /// The file.
+    pub file: Arc<dyn StoredFile>,
+    /// Its inode number, which tells it from another file of its name.
+    pub inode: u64,
+}
+
+type Opened = (Kind, u64, LockFile);
 
 /// The lock files of a store.
 pub struct Locks {
@@ -82,10 +93,10 @@ impl Locks {
     /// # Errors
     /// When the locks cannot be listed.
     pub fn newest(&self) -> Result<Option<Epoch>, Error> {
-        let names = self
-            .dir
-            .list(LOCKS_FOLDER)
-            .map_err(|error| self.failed("list", LOCKS_FOLDER, error))?;
+        let names = match self.dir.list(LOCKS_FOLDER) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            listed => listed.map_err(|error| self.failed("list", LOCKS_FOLDER, error))?,
+        };
         Ok(names
             .iter()
             .filter_map(|name| crate::position::decimal(name))
@@ -99,7 +110,7 @@ impl Locks {
     /// When it cannot be made.
     pub fn create(&self, epoch: Epoch) -> Result<(), Error> {
         let name = Kind::Append.file(epoch.0);
-        match self.dir.open(&name, Access::CreateNew) {
+        match self.open_in_folder(&name, Access::CreateNew) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(self.failed("make", &name, error)),
@@ -109,31 +120,58 @@ impl Locks {
             .map_err(|error| self.failed("sync", LOCKS_FOLDER, error))
     }
 
-    /// A lock file opened for this call alone: its lock excludes other threads of this process too.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn open_apart(&self, kind: Kind, number: u64) -> Result<Arc<dyn StoredFile>, Error> {
-        let name = kind.file(number);
-        self.dir
-            .open(&name, Access::CreateOrOpen)
-            .map_err(|error| self.failed("open", &name, error))
+    /// Opens a lock file; makes the folder where somebody removed it.
+    fn open_in_folder(&self, name: &str, access: Access) -> io::Result<Arc<dyn StoredFile>> {
+        match self.dir.open(name, access) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.dir.make_directory(LOCKS_FOLDER)?;
+                self.dir.sync("")?;
+                self.dir.open(name, access)
+            }
+            opened => opened,
+        }
     }
 
-    /// The lock file, opened once per process. Its lock does not exclude other threads.
+    /// A lock file opened for this call alone: its lock excludes other threads of this process too. None
+    /// when it is an append lock that is not there: it is not made again, since somebody may still hold
+    /// the one that was removed.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn file(&self, kind: Kind, number: u64) -> Result<Arc<dyn StoredFile>, Error> {
+    pub fn open_apart(&self, kind: Kind, number: u64) -> Result<Option<LockFile>, Error> {
+        let name = kind.file(number);
+        let opened = match kind {
+            Kind::Append => self.dir.open(&name, Access::Write),
+            Kind::Sync => self.open_in_folder(&name, Access::CreateOrOpen),
+        };
+        let opened = opened.and_then(|file| {
+            let inode = file.identity()?.inode;
+            Ok(LockFile { file, inode })
+        });
+        match opened {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("open", &name, error)),
+        }
+    }
+
+    /// The lock file, opened once per process. Its lock does not exclude other threads. None as for
+    /// [`Locks::open_apart`].
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn file(&self, kind: Kind, number: u64) -> Result<Option<LockFile>, Error> {
         let mut open = self.open.lock();
         if let Some((.., file)) = open.iter().find(|(k, n, _)| (*k, *n) == (kind, number)) {
-            return Ok(file.clone());
+            return Ok(Some(file.clone()));
         }
-        let file = self.open_apart(kind, number)?;
+        let Some(file) = self.open_apart(kind, number)? else {
+            return Ok(None);
+        };
         // A stopped process may come back to a lower number once; then it opens the file again.
         open.retain(|(k, n, _)| *k != kind || *n > number);
         open.push((kind, number, file.clone()));
-        Ok(file)
+        Ok(Some(file))
     }
 }
 

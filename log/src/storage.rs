@@ -152,6 +152,12 @@ pub trait StoredFile: Send + Sync + fmt::Debug {
     /// The system's answer.
     fn unlock(&self) -> io::Result<()>;
 
+    /// Device and inode number.
+    ///
+    /// # Errors
+    /// The system's answer.
+    fn identity(&self) -> io::Result<FileIdentity>;
+
     /// Whether the file still has a name.
     ///
     /// # Errors
@@ -232,7 +238,7 @@ pub struct BootId(pub [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ProcessId(pub u32);
 
-/// Device and inode number of a directory.
+/// Device and inode number of a directory or a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FileIdentity {
     /// The device.

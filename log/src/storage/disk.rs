@@ -343,6 +343,14 @@ impl StoredFile for DiskFile {
         uninterrupted(|| self.file.unlock())
     }
 
+    fn identity(&self) -> io::Result<FileIdentity> {
+        let metadata = self.file.metadata()?;
+        Ok(FileIdentity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         Ok(self.file.metadata()?.nlink() > 0)
     }

@@ -182,6 +182,10 @@ impl Writer {
         let segment = match make(site, &header, &frames) {
             Ok(segment) => segment,
             Err(NotMade::Taken) => return Ok(None),
+            // Overtaken: whoever was first took the scratch file away.
+            Err(NotMade::Failed(_)) if held.control.word().epoch != held.word.epoch => {
+                return Ok(None);
+            }
             Err(NotMade::Failed(error) | NotMade::Doubtful(error)) => return Err(error),
         };
         let mut view = born(site, segment, old)?;

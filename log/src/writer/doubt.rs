@@ -11,7 +11,7 @@ use crate::control::{Control, Signal, Word};
 use crate::error::Error;
 use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
 use crate::look::read_header;
-use crate::position::Position;
+use crate::position::{Epoch, Position};
 use crate::recovery::{
     Found, Judgement, Lineage, Repair, SegmentFile, Writer as Live, carry_out, plan,
 };
@@ -117,8 +117,13 @@ fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
     if let Some(newer) = files.last()
         && newer.name.epoch > held.word.epoch
     {
-        // The epoch was raised meanwhile, or the locks were lost when the store was copied.
-        raise_to(&site.locks, control, newer.name.epoch)?;
+        // The epoch was raised meanwhile. Or its lock was removed, and the number is not given to a
+        // second one.
+        let next = match site.locks.newest()? {
+            Some(locked) if locked >= newer.name.epoch => locked,
+            _ => Epoch(newer.name.epoch.0 + 1),
+        };
+        raise_to(&site.locks, control, next)?;
         return Ok(None);
     }
     let lineage = Lineage::of(Some(site.store), &files);

@@ -96,8 +96,11 @@ impl Group {
 
     fn lead_turn(&self, site: &Site, control: &Control, turn: u64) -> Result<Led, Error> {
         let failed = |error| site.failed("lock for a sync in", crate::lock::LOCKS_FOLDER, error);
-        let lock = site.locks.file(Kind::Sync, turn)?;
-        if !lock.try_lock().map_err(failed)? {
+        let Some(lock) = site.locks.file(Kind::Sync, turn)? else {
+            // The folder is being removed at this moment.
+            return Ok(Led::Nothing);
+        };
+        if !lock.file.try_lock().map_err(failed)? {
             return Ok(Led::Nothing);
         }
         let led = if control.sync_turn() == turn {
@@ -105,7 +108,7 @@ impl Group {
         } else {
             Ok(Led::Nothing)
         };
-        lock.unlock().map_err(failed)?;
+        lock.file.unlock().map_err(failed)?;
         led
     }
 }

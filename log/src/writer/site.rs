@@ -13,7 +13,7 @@ use crate::control::{Birth, CONTROL_NAME, Control, Page, Signal, WORD_EPOCH_MAX,
 use crate::error::Error;
 use crate::format::{RulesVersion, SEGMENT_HEADER_BYTES};
 use crate::journal::Deadline;
-use crate::lock::{Kind, Locks, Patience, Wait};
+use crate::lock::{Kind, LockFile, Locks, Patience, Wait};
 use crate::position::{Epoch, StoreId};
 use crate::segment;
 use crate::segment::line::Segments;
@@ -99,7 +99,7 @@ impl fmt::Debug for Site {
 /// The append lock of the newest epoch, held. Gives it back when dropped.
 pub struct Held<'s> {
     storage: &'s dyn Storage,
-    lock: Arc<dyn StoredFile>,
+    lock: LockFile,
     /// The page it was taken on.
     pub control: Arc<Control>,
     /// The word under the lock.
@@ -109,7 +109,7 @@ pub struct Held<'s> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         // An unlock that fails leaves a holder that stands still, and there is a way past that.
-        let _ = self.lock.unlock();
+        let _ = self.lock.file.unlock();
         self.storage.step();
         self.control.ring(Signal::Released, 1);
     }
@@ -211,8 +211,8 @@ impl Site {
         storage::failed(op, self.dir.path_of(name), source)
     }
 
-    /// Takes the append lock of the newest epoch; raises the epoch past a holder that stands still
-    /// or a sync that failed.
+    /// Takes the append lock of the newest epoch; raises the epoch past a holder that stands still, a
+    /// sync that failed, or a lock file that somebody removed.
     ///
     /// # Errors
     /// [`Error::Busy`] at the deadline, or when the next holder stands still too.
@@ -220,34 +220,57 @@ impl Site {
         let mut control = self.control();
         loop {
             let epoch = control.word().epoch;
-            let outdated = if control.poisoned(epoch) {
-                true
-            } else {
-                let lock = self.locks.file(Kind::Append, epoch.0)?;
-                match patience.wait_for(&*self.storage, &control, epoch, &*lock)? {
-                    Wait::Taken => match self.check_held(lock, &control, epoch)? {
-                        Some(held) => return Ok(held),
-                        None => false,
-                    },
-                    Wait::Outdated => false,
-                    Wait::StoodStill => true,
-                }
+            let over = match self.try_hold(&control, epoch, patience)? {
+                Tried::Held(held) => return Ok(held),
+                Tried::Again => None,
+                Tried::Over(past) => Some(past),
             };
             let before = control;
             control = self.current_control(patience)?;
-            if outdated && Arc::ptr_eq(&before, &control) {
-                self.pass_epoch(&control, epoch, patience)?;
+            if let Some(past) = over
+                && Arc::ptr_eq(&before, &control)
+            {
+                self.pass_epoch(&control, epoch.max(past), patience)?;
             }
         }
     }
 
-    /// The lock that was just taken, unless its epoch was raised or its page replaced before that.
-    fn check_held(
+    /// One wait for the append lock of `epoch`.
+    fn try_hold(
         &self,
-        lock: Arc<dyn StoredFile>,
         control: &Arc<Control>,
         epoch: Epoch,
-    ) -> Result<Option<Held<'_>>, Error> {
+        patience: &Patience,
+    ) -> Result<Tried<'_>, Error> {
+        if control.poisoned(epoch) {
+            return Ok(Tried::Over(epoch));
+        }
+        let Some(lock) = self.locks.file(Kind::Append, epoch.0)? else {
+            return Ok(Tried::Over(self.newest_known()?));
+        };
+        match patience.wait_for(&*self.storage, control, epoch, &*lock.file)? {
+            Wait::Taken => self.check_held(lock, control, epoch),
+            Wait::Outdated => Ok(Tried::Again),
+            Wait::StoodStill => Ok(Tried::Over(epoch)),
+        }
+    }
+
+    /// The newest epoch that a lock or a segment shows. Where a lock was removed, its number is not given
+    /// to a second one.
+    fn newest_known(&self) -> Result<Epoch, Error> {
+        let locks = self.locks.newest()?.unwrap_or_default();
+        let segments = segment::list(&*self.dir)?;
+        Ok(segments.last().map_or(locks, |name| locks.max(name.epoch)))
+    }
+
+    /// The lock that was just taken, unless its epoch was raised or its page replaced before that, or it is
+    /// not the epoch's own.
+    fn check_held(
+        &self,
+        lock: LockFile,
+        control: &Arc<Control>,
+        epoch: Epoch,
+    ) -> Result<Tried<'_>, Error> {
         let (control, word) = (control.clone(), control.word());
         let held = Held {
             storage: &*self.storage,
@@ -260,10 +283,13 @@ impl Site {
             .is_current()
             .map_err(|error| self.failed("look at", CONTROL_NAME, error))?;
         if !current || word.epoch != epoch || held.control.poisoned(epoch) {
-            return Ok(None);
+            return Ok(Tried::Again);
+        }
+        if !held.control.is_lock_of(epoch, held.lock.inode) {
+            return Ok(Tried::Over(self.newest_known()?));
         }
         held.control.count_acquisition();
-        Ok(Some(held))
+        Ok(Tried::Held(held))
     }
 
     /// Raises the epoch by one, unless somebody has; once per caller.
@@ -280,6 +306,15 @@ impl Site {
     }
 }
 
+/// What came of a wait for the append lock.
+enum Tried<'s> {
+    Held(Held<'s>),
+    /// There is a newer epoch, or a newer page.
+    Again,
+    /// Nobody may go on in an epoch up to this one.
+    Over(Epoch),
+}
+
 /// Raises the epoch to `to`, unless it is there already.
 ///
 /// # Errors
@@ -289,7 +324,10 @@ pub(super) fn raise_to(locks: &Locks, control: &Control, to: Epoch) -> Result<()
         let (what, offered, max) = ("writer epoch", to.0, WORD_EPOCH_MAX);
         return Err(Error::LimitExceeded { what, offered, max });
     }
-    locks.create(to)?;
+    // A lock of an epoch that has begun is not made a second time.
+    if control.word().epoch < to {
+        locks.create(to)?;
+    }
     loop {
         let word = control.word();
         let raised = Word {
@@ -356,20 +394,25 @@ impl PageBuilder<'_> {
                 }
                 return Ok(control);
             }
-            let epoch = match newest {
-                Some(epoch) => epoch,
-                None => {
-                    self.locks.create(Epoch(1))?;
-                    continue;
-                }
+            let segments = segment::list(self.dir)?
+                .last()
+                .map_or(0, |name| name.epoch.0);
+            let Some(epoch) = newest.filter(|epoch| epoch.0 >= segments) else {
+                // Copied without its locks, or somebody removed them: the number of the newest segment is
+                // not given to a second lock.
+                self.locks.create(Epoch(segments + 1))?;
+                continue;
             };
-            let lock = self.locks.open_apart(Kind::Append, epoch.0)?;
-            if !self.wait_for(&*lock, patience, bound)? {
+            let Some(lock) = self.locks.open_apart(Kind::Append, epoch.0)? else {
+                continue;
+            };
+            if !self.wait_for(&*lock.file, patience, bound)? {
                 self.locks.create(Epoch(epoch.0 + 1))?;
                 continue;
             }
             let built = self.build_once(epoch);
-            lock.unlock()
+            lock.file
+                .unlock()
                 .map_err(|error| self.failed("unlock", error))?;
             built?;
         }
@@ -431,8 +474,8 @@ impl PageBuilder<'_> {
             });
         };
         if newest.epoch > epoch {
-            // A store copied without its locks.
-            return self.locks.create(newest.epoch);
+            // Made meanwhile by an epoch whose lock was removed.
+            return Ok(());
         }
         let segment = self.segments.get(newest, self.store)?;
         // Whoever holds the lock next finds the true head; everything before the newest segment was

@@ -56,6 +56,7 @@ fn child() {
     let store = PathBuf::from(store);
     match orders.split_once(' ') {
         Some(("write", name)) => write_for_ever(&store, name),
+        Some(("decide", name)) => decide_for_ever(&store, name),
         Some(("stop", at)) => stop_once(&store, at),
         Some(("limited", bytes)) => write_until_full(&store, bytes.parse().expect("a number")),
         _ => panic!("unknown orders {orders:?}"),
@@ -110,6 +111,100 @@ fn write_for_ever(store: &Path, name: &str) {
             }
         }
     }
+}
+
+/// Appends frames that say which head they were decided on. Busy is an answer: nothing happened.
+fn decide_for_ever(store: &Path, name: &str) {
+    let log = open(Arc::new(Disk), store, Duration::from_secs(5)).expect("opened");
+    let mut known = log.head().expect("a head");
+    for index in 0_u64.. {
+        let decided = log.transact(known, Deadline::NEVER, &mut |tail| {
+            vec![draft(&format!("{name}:{index}:{}", tail.head.chain))]
+        });
+        match decided {
+            Ok(appended) => {
+                known = appended.head;
+                let durable = log.wait_durable(known.position, Deadline::NEVER);
+                durable.expect("durable");
+                say(&format!(
+                    "ack {} {} {name}:{index}",
+                    known.position, known.chain
+                ));
+            }
+            Err(TransactError::Moved { appended }) if appended.is_empty() => {
+                known = log.head().expect("a head");
+            }
+            Err(TransactError::Failed(Error::Busy { .. })) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// C21: four processes append, a new one opens every few milliseconds, and somebody removes the lock
+/// files under them again and again. Nobody decides on a head that was not the newest, nothing
+/// acknowledged is missing, positions have no gap.
+#[test]
+fn lock_files_removed_under_four_writers_let_no_two_decide_at_once() {
+    const REMOVALS: u64 = 60;
+    let temp = tempfile::tempdir().expect("a temporary directory");
+    let store = temp.path().join("store");
+    drop(open(Arc::new(Disk), &store, Duration::from_secs(5)).expect("made"));
+    let listen = |number: u64| {
+        let (child, lines) = spawn(&store, &format!("decide {number}"));
+        (child, std::thread::spawn(move || acknowledged(lines)))
+    };
+    let mut children: Vec<_> = (0..4).map(listen).collect();
+    let mut listeners = Vec::new();
+    for removal in 0..REMOVALS {
+        std::thread::sleep(Duration::from_millis(10 + removal % 7));
+        for entry in std::fs::read_dir(store.join("locks")).expect("listed") {
+            // Between listing and removing nobody else removes one.
+            std::fs::remove_file(entry.expect("an entry").path()).expect("removed");
+        }
+        let index = (removal % 4) as usize;
+        let (mut child, listener) = std::mem::replace(&mut children[index], listen(4 + removal));
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        listeners.push(listener);
+    }
+    for (mut child, listener) in children {
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        listeners.push(listener);
+    }
+    let log = open(Arc::new(Disk), &store, Duration::from_secs(5)).expect("opened");
+    let frames = read(&log, Position::ZERO);
+    let mut before = Head {
+        position: Position::ZERO,
+        chain: born(&store),
+    };
+    follow_each_other(before, &frames);
+    let mut acks: BTreeMap<Position, (Head, String)> = BTreeMap::new();
+    for listener in listeners {
+        for (head, text) in listener.join().expect("listened") {
+            let other = acks.insert(head.position, (head, text));
+            assert_eq!(other, None, "one position was acknowledged to two");
+        }
+    }
+    assert!(acks.len() > 100, "only {} were acknowledged", acks.len());
+    for frame in &frames {
+        let text = String::from_utf8(frame.parts.texts.clone()).expect("UTF-8");
+        let (name, decided_on) = text.rsplit_once(':').expect("a chain");
+        assert_eq!(
+            decided_on,
+            before.chain.to_string(),
+            "{text} was decided late"
+        );
+        before = frame.header.head();
+        if let Some((head, text)) = acks.remove(&before.position) {
+            assert_eq!((head, &*text), (before, name));
+        }
+    }
+    assert_eq!(acks, BTreeMap::new(), "acknowledged, and not there");
+    assert!(
+        frames.last().expect("some").header.epoch.0 > 5,
+        "epochs were raised"
+    );
 }
 
 /// Everything a killed child said, in whole lines.
@@ -316,6 +411,9 @@ impl StoredFile for StoppingFile {
     }
     fn unlock(&self) -> std::io::Result<()> {
         self.0.unlock()
+    }
+    fn identity(&self) -> std::io::Result<FileIdentity> {
+        self.0.identity()
     }
     fn is_linked(&self) -> std::io::Result<bool> {
         self.0.is_linked()

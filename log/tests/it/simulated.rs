@@ -14,7 +14,7 @@ use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Deadline, Journal, TransactError};
 use tenure_log::position::{Head, Position};
 use tenure_log::storage::sim::{Chaos, Fault, Sim, SimProcess, Survival};
-use tenure_log::storage::{Opening, Storage};
+use tenure_log::storage::{Directory, Opening, Storage};
 use tenure_log::writer::site::Tuning;
 
 const STORE: &str = "/store";
@@ -409,6 +409,22 @@ fn failed_syncs_among_stopped_processes_lose_and_double_nothing() {
     assert!(raised > 20, "{raised} runs raised the epoch");
 }
 
+/// Removes what `choose` picks, again and again.
+fn remover<'b>(choose: impl Fn(&dyn Directory) -> Vec<String> + Send + 'b) -> Body<'b> {
+    Box::new(move |process| {
+        for _ in 0..3 {
+            if let Ok(dir) = process.directory(Path::new(STORE), Opening::Existing) {
+                (0..60).for_each(|_| process.step());
+                for name in choose(&*dir) {
+                    // It may not be there yet, or not again.
+                    let _ = dir.remove(&name);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
 /// The same with somebody who removes the control page: it is derived, whoever writes notices.
 #[test]
 fn a_control_page_removed_among_living_writers_loses_and_doubles_nothing() {
@@ -419,16 +435,28 @@ fn a_control_page_removed_among_living_writers_loses_and_doubles_nothing() {
             kills_max: 1,
             ..Chaos::default()
         };
-        let remover: Body<'_> = Box::new(|process| {
-            for _ in 0..3 {
-                if let Ok(dir) = process.directory(Path::new(STORE), Opening::Existing) {
-                    (0..60).for_each(|_| process.step());
-                    // It may not be there yet, or not again.
-                    let _ = dir.remove("control");
-                }
-            }
-            Ok(())
-        });
+        let remover = remover(|_| vec!["control".to_owned()]);
         run_chaos(seed, chaos, 2, vec![remover]);
     }
+}
+
+/// C21: the same with somebody who removes every lock file.
+#[test]
+fn lock_files_removed_among_living_writers_lose_and_double_nothing() {
+    let mut raised = 0;
+    for seed in seeds(150) {
+        let chaos = Chaos {
+            kill_one_in: 300,
+            stop_one_in: 60 + seed % 300,
+            kills_max: 1,
+            ..Chaos::default()
+        };
+        let remover = remover(|dir| {
+            let locks = dir.list("locks").unwrap_or_default();
+            locks.iter().map(|name| format!("locks/{name}")).collect()
+        });
+        let (_, sim) = run_chaos(seed, chaos, 3, vec![remover]);
+        raised += usize::from(sim.bytes_of("locks/2").is_some());
+    }
+    assert!(raised > 20, "{raised} runs raised the epoch");
 }

@@ -11,7 +11,7 @@ use crate::storage::{Access, Onto, SharedMemory};
 const SECTOR_BYTES: usize = 512;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct InodeId(u64);
+pub(super) struct InodeId(pub(super) u64);
 
 #[derive(Clone, Default)]
 struct Inode {

@@ -316,6 +316,13 @@ impl StoredFile for SimFile {
         Ok(())
     }
 
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(FileIdentity {
+            device: 1,
+            inode: self.inode.0,
+        })
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         Ok(self.world.state.lock().image.is_linked(self.inode))
     }

@@ -294,6 +294,10 @@ impl StoredFile for OddFile {
         self.inner.unlock()
     }
 
+    fn identity(&self) -> io::Result<FileIdentity> {
+        self.inner.identity()
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         self.inner.is_linked()
     }
