@@ -32,6 +32,7 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Bench>) {
         a_list_then_follow_misses_nothing,
         what_is_durable_is_there_after_reopening,
         a_raise_begins_a_life_that_others_see,
+        lives_can_begin_before_anything_and_one_after_the_other,
         counters_and_blobs_are_shared,
     ] {
         check(&*fresh());
@@ -403,6 +404,27 @@ fn a_raise_begins_a_life_that_others_see(bench: &dyn Bench) {
         .collect();
     assert_eq!(lives, [old, told, told]);
     assert_eq!((raised.first, next.position), (Position(2), Position(3)));
+}
+
+fn lives_can_begin_before_anything_and_one_after_the_other(bench: &dyn Bench) {
+    let (one, two) = (bench.open(), bench.open());
+    let born = one.head().expect("a head");
+    let mut known = born;
+    for journal in [&one, &two, &one] {
+        let raised = journal.raise(known, Deadline::NEVER, &mut |tail, _| {
+            assert_eq!(tail.head, known);
+            draft("raised")
+        });
+        known = raised.expect("raised").head;
+    }
+    let frames = read(&*two, Position::ZERO);
+    follow_each_other(born, &frames);
+    let lives: Vec<_> = frames
+        .iter()
+        .map(|frame| frame.header.incarnation)
+        .collect();
+    assert!(lives.is_sorted_by(|one, other| one < other), "{lives:?}");
+    append(&*two, "after");
 }
 
 fn counters_and_blobs_are_shared(bench: &dyn Bench) {

@@ -17,7 +17,7 @@ use crate::control::anchor::{Anchor, STRETCH_BYTES};
 use crate::control::place::HeadPlace;
 use crate::control::{Signal, WORD_POSITION_MAX, Word};
 use crate::error::Error;
-use crate::frame::{Draft, encode_into};
+use crate::frame::{Draft, Frame, encode_into};
 use crate::journal::{self, Appended, Deadline, Decision, Raising, Tail, TransactError};
 use crate::lock::Patience;
 use crate::position::{Head, Position};
@@ -73,6 +73,15 @@ impl Batch {
     }
 }
 
+/// Whether a transaction begins a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Beginning {
+    /// When the old one is full, or of older rules.
+    IfNeeded,
+    /// It begins a life.
+    Always,
+}
+
 /// How a write ended.
 enum Written {
     /// Published.
@@ -96,7 +105,7 @@ impl Writer {
         decide: Decision<'_>,
     ) -> Result<Appended, TransactError> {
         let mut patience = Patience::new(&*site.storage, deadline, site.tuning.append_wait);
-        let (held, frames) = self.hold_caught_up(site, &mut patience, known)?;
+        let (held, frames) = self.hold_ready(site, &mut patience, known, Beginning::IfNeeded)?;
         let view = self.view.as_ref().expect("catching up leaves a view");
         let incarnation = view.segment.header().incarnation;
         let drafts = decide(Tail {
@@ -133,7 +142,7 @@ impl Writer {
         decide: Raising<'_>,
     ) -> Result<Appended, TransactError> {
         let mut patience = Patience::new(&*site.storage, deadline, site.tuning.append_wait);
-        let (held, frames) = self.hold_caught_up(site, &mut patience, known)?;
+        let (held, frames) = self.hold_ready(site, &mut patience, known, Beginning::Always)?;
         let view = self.view.as_ref().expect("catching up leaves a view");
         let incarnation = view.segment.header().incarnation;
         let mut random = [0; 20];
@@ -171,13 +180,38 @@ impl Writer {
         std::mem::take(&mut self.torn)
     }
 
+    /// The append lock, so that the next segment can begin where one will.
+    fn hold_ready<'s>(
+        &mut self,
+        site: &'s Site,
+        patience: &mut Patience,
+        known: Head,
+        beginning: Beginning,
+    ) -> Result<(Held<'s>, Vec<Frame>), TransactError> {
+        loop {
+            let (held, frames) = self.hold_caught_up(site, patience, known)?;
+            let view = self.view.as_ref().expect("catching up leaves a view");
+            let begins = beginning == Beginning::Always || view.segment.header().rules < site.rules;
+            if !begins || !view.is_empty() {
+                return Ok((held, frames));
+            }
+            if let Some(ready) = self.hold_past_empty(site, patience, held, known)? {
+                return Ok(ready);
+            }
+            let now = site.storage.now();
+            if patience.is_over(now) {
+                return Err(patience.busy(now, "a newer writer epoch".to_owned()).into());
+            }
+        }
+    }
+
     /// The append lock, with the view at the true head, and the frames behind `known`.
     fn hold_caught_up<'s>(
         &mut self,
         site: &'s Site,
         patience: &mut Patience,
         known: Head,
-    ) -> Result<(Held<'s>, Vec<crate::frame::Frame>), TransactError> {
+    ) -> Result<(Held<'s>, Vec<Frame>), TransactError> {
         let point = self.view.as_ref().map(View::point);
         let held = self.hold_settled(site, patience)?;
         let view = self.view.as_ref().expect("settling leaves a view");

@@ -24,6 +24,7 @@ use crate::position::{Chain, Epoch, Head, Incarnation, Position, Salt, StoreId};
 use crate::reader::landmark::walk_behind;
 use crate::reader::open::{find_head, overrun, walk_from};
 use crate::seal::{SEALS_FOLDER, Seal};
+use crate::segment::line::Segments;
 use crate::segment::{self, NotMade, SEGMENTS_FOLDER, Segment};
 use crate::storage::{self, Access, Directory, Opening, Storage, StoredFile, Trust};
 use crate::writer::Writer;
@@ -96,12 +97,16 @@ impl SegmentLog {
             }
         };
         let store = Segment::open(&*dir, newest, Access::Write)?.header().store;
+        // Before anything is written: what is wrong here keeps it so.
+        let segments = Segments::new(dir.clone(), Access::Write);
+        segments.judge(store)?;
         for folder in [SNAPSHOTS_FOLDER, SEALS_FOLDER, LOCKS_FOLDER] {
             make_folder(&*dir, folder)?;
         }
         home::judge(&*storage, &*dir, &options.host)?;
         let snapshots = FolderBlobs::new(storage.clone(), dir.clone());
-        let site = Site::open(storage, dir, store, options.rules, options.tuning)?;
+        let (rules, tuning) = (options.rules, options.tuning);
+        let site = Site::open(storage, dir, store, rules, tuning, segments)?;
         let log = SegmentLog {
             site,
             group: Group::default(),

@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::format::{SEGMENT_HEADER_BYTES, SegmentName};
 use crate::frame::Depth;
 use crate::journal::{CounterTag, Deadline, Frames, Identity};
-use crate::position::{Head, Position, StoreId};
+use crate::lock::Locks;
+use crate::position::{Epoch, Head, Position, StoreId};
 use crate::scan::{Checks, Cursor, Step, Walk, Window, Zeros, survey};
 use crate::segment::line::Segments;
 use crate::segment::{self, file_name};
@@ -24,6 +25,9 @@ use crate::storage::{self, Access, Directory, Opening, Storage};
 
 /// How long a reader sleeps before it looks again: it leaves no mark for a writer to wake it by.
 const NAP: Duration = Duration::from_millis(10);
+
+/// How often a reader looks for the head while the page changes or an epoch is raised: half a second.
+const LOOKS_MAX: u32 = 50;
 
 /// The frames behind `after`, up to the one at `place`.
 pub(crate) fn walk_from<'d>(
@@ -110,14 +114,30 @@ pub struct SegmentReader {
     dir: Arc<dyn Directory>,
     store: StoreId,
     segments: Segments,
+    locks: Locks,
     seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
 struct Seen {
     page: Option<Page>,
+    /// Whether there is a page of an earlier boot: then nobody has written in this one.
+    is_void: bool,
     /// The newest head, so that none is answered that lies before an earlier answer.
     place: Option<HeadPlace>,
+}
+
+impl Seen {
+    /// The newest head seen, which may be `found`: a page that was just rebuilt knows less than this reader
+    /// for a moment.
+    fn raise(&mut self, found: HeadPlace) -> HeadPlace {
+        let newer = self
+            .place
+            .filter(|place| place.head.position > found.head.position);
+        let place = newer.unwrap_or(found);
+        self.place = Some(place);
+        place
+    }
 }
 
 impl fmt::Debug for SegmentReader {
@@ -148,11 +168,13 @@ impl SegmentReader {
         let store = segment::Segment::open(&*dir, newest, Access::Read)?
             .header()
             .store;
+        let locks = Locks::new(dir.clone());
         Ok(SegmentReader {
             storage,
             dir,
             store,
             segments,
+            locks,
             seen: Mutex::new(Seen::default()),
         })
     }
@@ -180,38 +202,80 @@ impl SegmentReader {
             .storage
             .boot()
             .map_err(|error| self.failed("ask for the boot of", CONTROL_NAME, error))?;
-        seen.page = seen
-            .page
-            .take()
-            .filter(|page| page.boot() == boot && page.store() == self.store);
+        let page = seen.page.take().filter(|page| page.store() == self.store);
+        seen.is_void = page.as_ref().is_some_and(|page| page.boot() != boot);
+        seen.page = page.filter(|_| !seen.is_void);
         Ok(seen.page.clone())
     }
 
-    /// Where the newest head stands. Without a page nobody has written in this boot, and it is looked
-    /// up in the newest segment; what is incomplete there is not in the log.
+    /// Where the newest head stands. Without a page nobody has written in this boot, or somebody removed
+    /// it: then it is looked up in the newest segment; what is incomplete there is not in the log.
     fn place(&self) -> Result<(HeadPlace, Option<Page>), Error> {
         let mut seen = self.seen.lock();
-        let page = self.page(&mut seen)?;
-        let found = match page.as_ref().and_then(Page::place) {
-            Some(place) => place,
-            None => {
-                let published = page.as_ref().map(|page| page.word().head);
-                find_head(
-                    &*self.dir,
-                    &self.segments,
-                    self.store,
-                    published,
-                    seen.place,
-                )?
+        let mut unsettled = None;
+        for _ in 0..LOOKS_MAX {
+            let page = match self.page(&mut seen)? {
+                Some(page) if self.is_behind(&page)? => None,
+                page => page,
+            };
+            let found = match page.as_ref().and_then(Page::place) {
+                Some(place) => place,
+                None => {
+                    let published = page.as_ref().map(|page| page.word().head);
+                    let (dir, segments) = (&*self.dir, &self.segments);
+                    match find_head(dir, segments, self.store, published, seen.place) {
+                        Err(Error::Busy { .. }) => continue,
+                        found => found?,
+                    }
+                }
+            };
+            if self.stands(&mut seen, page.as_ref(), found.segment.epoch)? {
+                return Ok((seen.raise(found), page));
             }
-        };
-        // A page that was just rebuilt knows less than this reader for a moment.
-        let newer = seen
-            .place
-            .filter(|place| place.head.position > found.head.position);
-        let place = newer.unwrap_or(found);
-        seen.place = Some(place);
-        Ok((place, page))
+            unsettled = page.is_none().then_some(found);
+            self.nap();
+        }
+        // Whoever raised the epoch has died, and nobody has written since.
+        match unsettled {
+            Some(found) => Ok((seen.raise(found), None)),
+            None => Err(overrun(&*self.dir)),
+        }
+    }
+
+    /// Whether what was just found is the head, for whoever looks later too. What a page says counts
+    /// while it has its name. What was looked up without one counts when there still is none, since a frame
+    /// that was not published yet may have been found; and then while nobody has written in this boot, or
+    /// while the epoch of the newest segment is the newest: who raised it may have looked already, and not
+    /// seen a frame that came late.
+    fn stands(&self, seen: &mut Seen, page: Option<&Page>, epoch: Epoch) -> Result<bool, Error> {
+        if let Some(page) = page {
+            let current = page.is_current();
+            return current.map_err(|error| self.failed("look at", CONTROL_NAME, error));
+        }
+        let was_void = seen.is_void;
+        if self.page(seen)?.is_some() {
+            return Ok(false);
+        }
+        if was_void && seen.is_void {
+            return Ok(true);
+        }
+        Ok(self.locks.newest()?.is_none_or(|newest| newest <= epoch))
+    }
+
+    fn nap(&self) {
+        let nothing = std::sync::atomic::AtomicU32::new(0);
+        self.storage.wait(&nothing, 0, NAP);
+    }
+
+    /// Whether a page is behind the locks: then a newer one had its name before, and knew more. Only a
+    /// page in doubt can be.
+    fn is_behind(&self, page: &Page) -> Result<bool, Error> {
+        let word = page.word();
+        Ok(word.in_doubt
+            && self
+                .locks
+                .newest()?
+                .is_some_and(|newest| newest > word.epoch))
     }
 
     /// Store, life and rules version.

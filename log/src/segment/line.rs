@@ -1,16 +1,20 @@
-//! The line of segments from the newest back, as far as a reader needs it.
+//! The line of segments from the newest back, as far as a reader needs it, and the judgement of all of
+//! them by their headers and sizes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Segment;
+use super::{Segment, file_name, list};
 use crate::error::{Damage, Error};
 use crate::fault::Fault;
 use crate::format::{Predecessor, SegmentHeader, SegmentName};
+use crate::look::read_header;
 use crate::position::{Position, Positions, StoreId};
-use crate::storage::{Access, Directory};
+use crate::recovery::{Lineage, Obstacle, SegmentFile};
+use crate::storage::{self, Access, Directory};
 
 /// How many segment files a handle keeps open: the one in use, and those a reader passes.
 const OPEN_FILES_MAX: usize = 6;
@@ -20,6 +24,8 @@ pub struct Segments {
     dir: Arc<dyn Directory>,
     access: Access,
     open: Mutex<Vec<Arc<Segment>>>,
+    /// Good headers, which never change: what is judged again later is the size.
+    headers: Mutex<BTreeMap<SegmentName, SegmentHeader>>,
 }
 
 impl fmt::Debug for Segments {
@@ -45,6 +51,62 @@ impl Segments {
             dir,
             access,
             open: Mutex::new(Vec::new()),
+            headers: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Every segment file with its size and header.
+    ///
+    /// # Errors
+    /// When one cannot be listed, opened or read.
+    pub fn files(&self) -> Result<Vec<SegmentFile>, Error> {
+        list(&*self.dir)?
+            .into_iter()
+            .map(|name| self.look_at(name))
+            .collect()
+    }
+
+    fn look_at(&self, name: SegmentName) -> Result<SegmentFile, Error> {
+        let path = file_name(name);
+        let failed = |error| storage::failed("read", self.dir.path_of(&path), error);
+        let file = self.dir.open(&path, Access::Read).map_err(failed)?;
+        let known = self.headers.lock().get(&name).copied();
+        let (bytes, header) = match known {
+            Some(header) => (file.size().map_err(failed)?, Ok(header)),
+            None => read_header(&&*file).map_err(failed)?,
+        };
+        if let Ok(header) = header {
+            self.headers.lock().insert(name, header);
+        }
+        Ok(SegmentFile {
+            name,
+            bytes,
+            header,
+        })
+    }
+
+    /// Judges every segment by its header, its predecessor, and its size against its stated end: rows 1
+    /// and 2 of the table, without the frames.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn judge(&self, store: StoreId) -> Result<(), Error> {
+        let mut before = self.files()?;
+        loop {
+            let lineage = Lineage::of(Some(store), &before);
+            let found = lineage
+                .obstacles
+                .first()
+                .map(Obstacle::to_error)
+                .or_else(|| lineage.damage.first().map(|damage| Error::from(*damage)));
+            let Some(error) = found else { return Ok(()) };
+            // A folder that is listed while segments are made in it may show a later one and not an
+            // earlier one.
+            let again = self.files()?;
+            if again == before {
+                return Err(error);
+            }
+            before = again;
         }
     }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{ProcessId, SharedMemory};
+use super::{FileSystem, ProcessId, SharedMemory, Trust};
 use image::Image;
 pub use process::SimProcess;
 pub use schedule::Chaos;
@@ -47,6 +47,7 @@ struct State {
     schedule: Schedule,
     random: Random,
     fault: Option<(u64, Fault)>,
+    file_system: FileSystem,
     steps: u64,
     clock: Duration,
     boot: u64,
@@ -113,6 +114,10 @@ impl Sim {
                     schedule: Schedule::default(),
                     random: Random(seed),
                     fault: None,
+                    file_system: FileSystem {
+                        kind: "simulated".to_owned(),
+                        trust: Trust::Durable,
+                    },
                     steps: 0,
                     clock: Duration::ZERO,
                     boot: 1,
@@ -159,6 +164,11 @@ impl Sim {
     /// Lets no fault happen that has not happened yet. Says whether there was one.
     pub fn clear_fault(&self) -> bool {
         self.world.state.lock().fault.take().is_some()
+    }
+
+    /// What kind of file system the disk has.
+    pub fn set_file_system(&self, file_system: FileSystem) {
+        self.world.state.lock().file_system = file_system;
     }
 
     /// How many bytes all files may have together.

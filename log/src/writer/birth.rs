@@ -3,19 +3,20 @@
 //! A new segment's header closes the one before it, so everything up to that end is durable first.
 //! Frames that come with a birth are in the file before it has a name.
 
-use super::site::{Held, Site};
+use super::doubt::look;
+use super::site::{Held, Site, raise_to};
 use super::sync::make_durable;
-use super::view::View;
+use super::view::{Known, View};
 use super::{Batch, Writer, Written, encode, publish};
 use crate::control::Word;
 use crate::error::Error;
 use crate::format::{
     FORMAT_VERSION, Predecessor, SEGMENT_HEADER_BYTES, SegmentHeader, writer_version,
 };
-use crate::frame::{Depth, Draft, Place, carry_into};
+use crate::frame::{Depth, Draft, Frame, Place, carry_into};
 use crate::journal::{Appended, Frames, TransactError};
 use crate::lock::Patience;
-use crate::position::{Incarnation, Salt};
+use crate::position::{Epoch, Head, Incarnation, Salt};
 use crate::reader::{From, Point, Walker, damage};
 use crate::segment::line::Link;
 use crate::segment::{self, NotMade, Segment};
@@ -35,6 +36,34 @@ pub enum Birth {
 }
 
 impl Writer {
+    /// Holds the append lock so that a segment can begin. One that holds no frame has the name that the
+    /// next one would have, so the epoch is raised past it. None when others were faster: try again.
+    pub(super) fn hold_past_empty<'s>(
+        &mut self,
+        site: &'s Site,
+        patience: &mut Patience,
+        held: Held<'_>,
+        known: Head,
+    ) -> Result<Option<(Held<'s>, Vec<Frame>)>, TransactError> {
+        raise_to(&site.locks, &held.control, Epoch(held.word.epoch.0 + 1))?;
+        drop(held);
+        let held = site.hold(patience)?;
+        let Some(ending) = look(site, &held)? else {
+            return Ok(None);
+        };
+        let is_own = ending.view.segment.name().epoch == held.word.epoch;
+        if is_own || !ending.view.is_empty() || ending.repair.is_some() {
+            return Ok(None);
+        }
+        let known = Known {
+            head: known,
+            point: None,
+        };
+        let frames = ending.view.frames_after(site, &held.control, known)?;
+        self.view = Some(ending.view);
+        Ok(frames.map(|frames| (held, frames)))
+    }
+
     /// Writes the drafts as the first frames of a new segment, which closes the view's.
     pub(super) fn append_in_new_segment(
         &mut self,
@@ -51,7 +80,7 @@ impl Writer {
         };
         // Set before anything is made: a holder that dies in between leaves a segment that nobody
         // else knows of, and the next one looks.
-        if !held.control.swap(held.word, doubt) {
+        if held.word != doubt && !held.control.swap(held.word, doubt) {
             return Err(TransactError::Moved {
                 appended: Vec::new(),
             });
@@ -59,7 +88,7 @@ impl Writer {
         // The writer's file may have been opened behind a failure that only another one was told of.
         let older = view.head.position;
         make_durable(site, &held.control, &view.segment, &view.place(), older)?;
-        let header = header_after(site, &view, birth);
+        let header = header_after(site, &view, doubt.epoch, birth);
         let place = Place::in_segment(header.salt, header.first, header.epoch);
         let at = (place, SEGMENT_HEADER_BYTES as u64, view.head);
         self.buffer.clear();
@@ -168,8 +197,7 @@ impl Writer {
             closed.head = frame?.header.head();
             closed.end = walker.at().map_or(closed.end, |point| point.offset);
         }
-        let mut header = header_after(site, &closed, Birth::Rotation);
-        header.epoch = held.word.epoch;
+        let mut header = header_after(site, &closed, held.word.epoch, Birth::Rotation);
         header.rules = old.segment.header().rules;
         let place = Place::in_segment(header.salt, header.first, header.epoch);
         let (mut frames, mut last) = (Vec::new(), SEGMENT_HEADER_BYTES as u64);
@@ -194,8 +222,8 @@ impl Writer {
     }
 }
 
-/// The header of the segment that follows the one that ends at `view`.
-fn header_after(site: &Site, view: &View, birth: Birth) -> SegmentHeader {
+/// The header of the segment of `epoch` that follows the one that ends at `view`.
+fn header_after(site: &Site, view: &View, epoch: Epoch, birth: Birth) -> SegmentHeader {
     let before = view.segment.header();
     let (salt, incarnation) = match birth {
         Birth::Rotation => (before.salt, before.incarnation),
@@ -208,7 +236,7 @@ fn header_after(site: &Site, view: &View, birth: Birth) -> SegmentHeader {
         store: before.store,
         salt,
         incarnation,
-        epoch: before.epoch,
+        epoch,
         first: view.head.position.next(),
         chain: view.head.chain,
         predecessor: Some(Predecessor {

@@ -10,14 +10,10 @@ use crate::control::anchor::{Anchor, STRETCH_BYTES};
 use crate::control::{Control, Signal, Word};
 use crate::error::Error;
 use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
-use crate::look::read_header;
 use crate::position::{Epoch, Position};
-use crate::recovery::{
-    Found, Judgement, Lineage, Repair, SegmentFile, Writer as Live, carry_out, plan,
-};
+use crate::recovery::{Found, Judgement, Lineage, Repair, Writer as Live, carry_out, plan};
 use crate::scan::{Checks, Cursor, Run, Span, Step, Walk, Window, survey};
 use crate::segment::{self, SEGMENTS_FOLDER, Segment, file_name};
-use crate::storage::Access;
 
 /// A torn tail that was cut off. Nothing acknowledged stood there, unless the disk lost synced bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,9 +31,9 @@ pub struct Torn {
 }
 
 /// Where the newest segment ends, as found.
-struct Ending {
-    view: View,
-    repair: Option<Repair>,
+pub(super) struct Ending {
+    pub(super) view: View,
+    pub(super) repair: Option<Repair>,
 }
 
 impl Writer {
@@ -105,7 +101,7 @@ impl Writer {
 
 /// Looks at the segments' headers and at the newest one's frames. None when a newer epoch has a
 /// segment already.
-fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
+pub(super) fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
     // Before the segments are read: a mark may be ahead of bytes that were read earlier.
     let control = &held.control;
     let mark = control
@@ -113,7 +109,7 @@ fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
         .map_or(Position::ZERO, |mark| mark.head.position);
     // What this boot published has to stand there, durable or not: a position is given once.
     let slot = control.durable().max(mark).max(held.word.head);
-    let files = files(site)?;
+    let files = site.segments.files()?;
     if let Some(newer) = files.last()
         && newer.name.epoch > held.word.epoch
     {
@@ -222,23 +218,6 @@ fn not_a_store(site: &Site) -> Error {
     Error::NotAStore {
         path: site.dir.path().to_owned(),
     }
-}
-
-/// Every segment file with its size and header.
-fn files(site: &Site) -> Result<Vec<SegmentFile>, Error> {
-    let mut files = Vec::new();
-    for name in segment::list(&*site.dir)? {
-        let path = file_name(name);
-        let failed = |error| site.failed("read", &path, error);
-        let file = site.dir.open(&path, Access::Read).map_err(failed)?;
-        let (bytes, header) = read_header(&&*file).map_err(failed)?;
-        files.push(SegmentFile {
-            name,
-            bytes,
-            header,
-        });
-    }
-    Ok(files)
 }
 
 fn sync_zeros(held: &Held<'_>, segment: &Segment) -> Result<(), Error> {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
-use crate::control::place::HeadPlace;
 use crate::control::{Birth, CONTROL_NAME, Control, Page, Signal, WORD_EPOCH_MAX, Word};
 use crate::error::Error;
 use crate::format::{RulesVersion, SEGMENT_HEADER_BYTES};
 use crate::journal::Deadline;
 use crate::lock::{Kind, LockFile, Locks, Patience, Wait};
-use crate::position::{Epoch, StoreId};
+use crate::position::{Epoch, Position, StoreId};
+use crate::reader::open::find_head;
 use crate::segment;
 use crate::segment::line::Segments;
 use crate::storage::{self, Access, Directory, ProcessId, Storage, StoredFile};
@@ -126,8 +126,8 @@ impl Site {
         store: StoreId,
         rules: RulesVersion,
         tuning: Tuning,
+        segments: Segments,
     ) -> Result<Site, Error> {
-        let segments = Segments::new(dir.clone(), Access::Write);
         let locks = Locks::new(dir.clone());
         let mut patience = Patience::new(&*storage, Deadline::NEVER, tuning.append_wait);
         let place = PageBuilder {
@@ -320,6 +320,11 @@ enum Tried<'s> {
 /// # Errors
 /// When the lock of that epoch cannot be made, or the word has no room for it.
 pub(super) fn raise_to(locks: &Locks, control: &Control, to: Epoch) -> Result<(), Error> {
+    raise_past(locks, control, to, Position::ZERO)
+}
+
+/// As [`raise_to`], where frames up to `found` are in the log whatever the page says.
+fn raise_past(locks: &Locks, control: &Control, to: Epoch, found: Position) -> Result<(), Error> {
     if to.0 > WORD_EPOCH_MAX {
         let (what, offered, max) = ("writer epoch", to.0, WORD_EPOCH_MAX);
         return Err(Error::LimitExceeded { what, offered, max });
@@ -332,7 +337,7 @@ pub(super) fn raise_to(locks: &Locks, control: &Control, to: Epoch) -> Result<()
         let word = control.word();
         let raised = Word {
             epoch: to,
-            head: word.head,
+            head: word.head.max(found),
             in_doubt: true,
         };
         if word.epoch >= to || control.swap(word, raised) {
@@ -386,11 +391,12 @@ impl PageBuilder<'_> {
             let newest = self.locks.newest()?;
             if let Some(control) = self.of_this_boot(self.existing()?)? {
                 // A builder that was stopped, and gone past, may have put its page in place of a newer
-                // one: then it is behind the locks, and nobody may append by it.
+                // one: then it is behind the locks, nobody may append by it, and its head is old.
                 if let Some(newest) = newest
                     && newest > control.word().epoch
                 {
-                    raise_to(self.locks, &control, newest)?;
+                    let found = find_head(self.dir, self.segments, self.store, None, None)?;
+                    raise_past(self.locks, &control, newest, found.head.position)?;
                 }
                 return Ok(control);
             }
@@ -477,10 +483,11 @@ impl PageBuilder<'_> {
             // Made meanwhile by an epoch whose lock was removed.
             return Ok(());
         }
-        let segment = self.segments.get(newest, self.store)?;
-        // Whoever holds the lock next finds the true head; everything before the newest segment was
-        // synced before it got its name.
-        let (head, end) = (segment.header().start(), SEGMENT_HEADER_BYTES as u64);
+        // What is whole now is not cut off by whoever settles next, so that readers never see the head
+        // go back. Durable is only what stands before the newest segment: that was synced before it
+        // got its name.
+        let place = find_head(self.dir, self.segments, self.store, None, None)?;
+        let newest = self.segments.get(place.segment, self.store)?;
         let birth = Birth {
             boot: self
                 .storage
@@ -489,16 +496,11 @@ impl PageBuilder<'_> {
             store: self.store,
             word: Word {
                 epoch,
-                head: head.position,
+                head: place.head.position,
                 in_doubt: true,
             },
-            place: HeadPlace {
-                head,
-                segment: newest,
-                offset: end,
-                end,
-            },
-            durable: head.position,
+            place,
+            durable: newest.header().start().position,
             mark: old.and_then(|page| page.mark()),
         };
         let mut random = [0; 8];

@@ -8,6 +8,7 @@ mod golden;
 mod inspect;
 mod landmark;
 mod listing;
+mod opening;
 mod processes;
 mod recovery;
 mod seal;

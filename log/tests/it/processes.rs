@@ -115,7 +115,12 @@ fn write_for_ever(store: &Path, name: &str) {
 
 /// Appends frames that say which head they were decided on. Busy is an answer: nothing happened.
 fn decide_for_ever(store: &Path, name: &str) {
-    let log = open(Arc::new(Disk), store, Duration::from_secs(5)).expect("opened");
+    let log = loop {
+        match open(Arc::new(Disk), store, Duration::from_secs(5)) {
+            Err(Error::Busy { .. }) => {}
+            opened => break opened.expect("opened"),
+        }
+    };
     let mut known = log.head().expect("a head");
     for index in 0_u64.. {
         let decided = log.transact(known, Deadline::NEVER, &mut |tail| {

@@ -19,28 +19,36 @@ use tenure_log::storage::disk::Disk;
 use tenure_log::storage::{BootId, Directory, Opening, ProcessId, Storage};
 use tenure_log::writer::site::Tuning;
 
-struct Store {
+pub(crate) struct Store {
     _temp: tempfile::TempDir,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Store {
-    fn new() -> Store {
+    pub(crate) fn new() -> Store {
         let temp = tempfile::tempdir().expect("a temporary directory");
         let path = temp.path().join("store");
         Store { _temp: temp, path }
     }
 
-    fn open(&self) -> SegmentLog {
+    /// A copy that passes for the original.
+    pub(crate) fn copied(&self) -> Store {
+        let other = Store::new();
+        copy(&self.path, &other.path);
+        SegmentLog::accept_home(&Disk, &other.path, &options().host).expect("accepted");
+        other
+    }
+
+    pub(crate) fn open(&self) -> SegmentLog {
         SegmentLog::open(Arc::new(Disk), &self.path, options()).expect("opened")
     }
 
-    fn reader(&self) -> SegmentReader {
+    pub(crate) fn reader(&self) -> SegmentReader {
         SegmentReader::open(Arc::new(Disk), &self.path).expect("opened")
     }
 
     /// Every file with its bytes.
-    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         let mut folders = vec![self.path.clone()];
         while let Some(folder) = folders.pop() {
@@ -56,7 +64,7 @@ impl Store {
         files
     }
 
-    fn segments(&self) -> Vec<PathBuf> {
+    pub(crate) fn segments(&self) -> Vec<PathBuf> {
         let files = self.files();
         files
             .into_keys()
@@ -65,7 +73,7 @@ impl Store {
     }
 }
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     let tuning = Tuning {
         segment_bytes: vec![8192],
         fill_bytes: 1024,
@@ -377,6 +385,24 @@ fn newer_rules_begin_a_segment_and_older_ones_do_not_append() {
         "{answer:?}"
     );
     assert_eq!(read(&older, Position::ZERO).len(), 2, "reading goes on");
+}
+
+/// A segment without a frame has the name that the next one would have: the epoch is raised past it.
+#[test]
+fn newer_rules_begin_a_segment_in_a_store_without_a_frame() {
+    let store = Store::new();
+    drop(store.open());
+    let newer = Options {
+        rules: RulesVersion(2),
+        ..options()
+    };
+    let log = SegmentLog::open(Arc::new(Disk), &store.path, newer).expect("opened");
+    assert_eq!(append(&log, "first").first, Position(1));
+    assert_eq!(log.identity().rules, RulesVersion(2));
+    assert_eq!(
+        (store.segments().len(), read(&log, Position::ZERO).len()),
+        (2, 1)
+    );
 }
 
 #[test]

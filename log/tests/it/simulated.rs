@@ -1,6 +1,6 @@
 //! The production writer on a simulated machine: crashed, stopped and starved at every step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,13 @@ use parking_lot::Mutex;
 use tenure_log::conformance::{draft, follow_each_other, read};
 use tenure_log::error::Error;
 use tenure_log::format::{RulesVersion, SegmentHeader};
-use tenure_log::frame::Frame;
+use tenure_log::frame::{Depth, Frame};
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Deadline, Journal, TransactError};
 use tenure_log::position::{Head, Position};
+use tenure_log::reader::open::SegmentReader;
 use tenure_log::storage::sim::{Chaos, Fault, Sim, SimProcess, Survival};
-use tenure_log::storage::{Directory, Opening, Storage};
+use tenure_log::storage::{Directory, FileSystem, Opening, Storage, Trust};
 use tenure_log::writer::site::Tuning;
 
 const STORE: &str = "/store";
@@ -49,6 +50,7 @@ struct Answers {
     tried: BTreeSet<String>,
     acknowledged: Vec<(String, Head)>,
     absent: BTreeSet<String>,
+    read: BTreeMap<Position, Head>,
 }
 
 impl Told {
@@ -77,6 +79,87 @@ impl Told {
                 }
                 Err(other) => panic!("{other}"),
             }
+        }
+    }
+
+    /// Begins a new life with a text, as [`Told::append`] appends one.
+    fn raise(&self, log: &SegmentLog, text: &str) -> Result<(), Error> {
+        self.0.lock().tried.insert(text.to_owned());
+        let mut known = log.head()?;
+        loop {
+            match log.raise(known, Deadline::NEVER, &mut |_, _| draft(text)) {
+                Ok(appended) => {
+                    log.wait_durable(appended.head.position, Deadline::NEVER)?;
+                    self.0
+                        .lock()
+                        .acknowledged
+                        .push((text.to_owned(), appended.head));
+                    return Ok(());
+                }
+                Err(TransactError::Moved { .. }) => known = log.head()?,
+                Err(TransactError::Unknown { source, .. }) => return Err(source),
+                Err(TransactError::Failed(error)) => {
+                    self.0.lock().absent.insert(text.to_owned());
+                    return Err(error);
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    /// Reads like a process that only reads; what it once read stays. Between two reads others run.
+    fn read_along(&self, process: &Arc<SimProcess>, times: usize) -> Result<(), Error> {
+        let mut newest = Position::ZERO;
+        for _ in 0..times {
+            process.step();
+            let reader = match SegmentReader::open(process.clone(), Path::new(STORE)) {
+                Ok(reader) => reader,
+                // There is no store yet, or writers are faster.
+                Err(Error::NotAStore { .. } | Error::Busy { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let head = match reader.head() {
+                Ok(head) => head,
+                Err(Error::Busy { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let mut walk = match reader.read_from(Position::ZERO, Depth::Whole) {
+                Ok(walk) => walk,
+                Err(Error::Busy { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let mut last = Head::default();
+            while let Some(frame) = walk.next() {
+                last = frame?.header.head();
+                self.0.lock().read.insert(last.position, last);
+            }
+            assert!(
+                last.position >= head.position,
+                "{} was announced, {} was read",
+                head.position,
+                last.position
+            );
+            assert!(
+                last.position >= newest,
+                "{} was read after {newest}",
+                last.position
+            );
+            newest = last.position;
+        }
+        Ok(())
+    }
+
+    /// Whether what was read is still there.
+    fn judge_what_was_read(&self, frames: &[Frame]) {
+        for (position, head) in &self.0.lock().read {
+            let found = frames
+                .iter()
+                .find(|frame| frame.header.position == *position);
+            assert_eq!(
+                found.map(|frame| frame.header.head()),
+                Some(*head),
+                "{position} was read"
+            );
         }
     }
 
@@ -115,15 +198,7 @@ fn workload(process: Arc<SimProcess>, told: &Told) -> Result<(), Error> {
     for index in 0..5 {
         told.append(&log, &format!("{index}"))?;
     }
-    told.0.lock().tried.insert("raised".to_owned());
-    let head = log.head()?;
-    match log.raise(head, Deadline::NEVER, &mut |_, _| draft("raised")) {
-        Ok(_) => {}
-        Err(TransactError::Unknown { source, .. } | TransactError::Failed(source)) => {
-            return Err(source);
-        }
-        Err(other) => panic!("{other}"),
-    }
+    told.raise(&log, "raised")?;
     told.append(&log, "6")
 }
 
@@ -187,6 +262,7 @@ fn copy(told: &Told) -> Told {
         tried: answers.tried.clone(),
         acknowledged: answers.acknowledged.clone(),
         absent: answers.absent.clone(),
+        read: answers.read.clone(),
     })))
 }
 
@@ -330,7 +406,14 @@ fn writer<'b>(told: &Told, number: usize, frames: usize) -> Body<'b> {
         let mut log = open_patiently(&process)?;
         for index in 0..frames {
             // Busy is an answer: nothing happened, or it is unknown. A new handle goes on.
-            if told.append(&log, &format!("{number}:{index}")).is_err() {
+            let text = format!("{number}:{index}");
+            let raises = number == 1 && index == 2;
+            let told = if raises {
+                told.raise(&log, &text)
+            } else {
+                told.append(&log, &text)
+            };
+            if told.is_err() {
                 log = open_patiently(&process)?;
             }
         }
@@ -357,12 +440,20 @@ fn run_chaos(seed: u64, chaos: Chaos, writers: usize, others: Vec<Body<'_>>) -> 
     let bodies = (0..writers)
         .map(|number| writer(&told, number, 4))
         .chain(others);
-    let ended = sim.run(chaos, bodies.collect());
+    let reader: Body<'_> = {
+        let told = told.clone();
+        Box::new(move |process| told.read_along(&process, 12))
+    };
+    let ended = sim.run(chaos, bodies.chain([reader]).collect());
     let killed = ended.iter().filter(|outcome| outcome.is_none()).count();
     for outcome in ended.into_iter().flatten() {
         outcome.expect("who lives comes to an end");
     }
     let cut = sim.fork();
+    let frames = sim
+        .fork()
+        .run_one(|process| read(&open_patiently(&process).expect("opened"), Position::ZERO));
+    told.judge_what_was_read(&frames.expect("nobody killed it"));
     recover(&sim, &copy(&told), "after all");
     cut.cut_power(SURVIVALS[seed as usize % SURVIVALS.len()]);
     recover(&cut, &told, "after power");
@@ -459,4 +550,44 @@ fn lock_files_removed_among_living_writers_lose_and_double_nothing() {
         raised += usize::from(sim.bytes_of("locks/2").is_some());
     }
     assert!(raised > 20, "{raised} runs raised the epoch");
+}
+
+/// File systems whose locks or syncs may lie are refused for appending unless they are allowed by name;
+/// one in memory is said not to outlive a reboot.
+#[test]
+fn doubtful_file_systems_are_refused_unless_they_are_named() {
+    let sim = Sim::new(9);
+    let judged = sim.run_one(|process| {
+        let open = |allowed: &[&str]| {
+            let allowed_file_systems = allowed.iter().map(|kind| (*kind).to_owned()).collect();
+            SegmentLog::open(
+                process.clone(),
+                Path::new(STORE),
+                Options {
+                    allowed_file_systems,
+                    ..options()
+                },
+            )
+        };
+        let kind = |kind: &str, trust| {
+            sim.set_file_system(FileSystem {
+                kind: kind.to_owned(),
+                trust,
+            })
+        };
+        kind("nfs", Trust::Doubtful);
+        for allowed in [&[][..], &["smb"]] {
+            assert!(
+                matches!(open(allowed), Err(Error::RefusedFileSystem { kind }) if kind == "nfs")
+            );
+        }
+        assert!(
+            open(&["smb", "nfs"])
+                .expect("allowed by name")
+                .outlives_reboot()
+        );
+        kind("tmpfs", Trust::Memory);
+        assert!(!open(&[]).expect("opened").outlives_reboot());
+    });
+    judged.expect("nobody killed it");
 }

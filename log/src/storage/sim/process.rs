@@ -13,7 +13,7 @@ use super::image::InodeId;
 use super::{Fault, Killed, State, World};
 use crate::storage::{
     Access, BootId, Directory, FileIdentity, FileSystem, Onto, Opening, ProcessId, SealedBytes,
-    SharedMemory, Storage, StoredFile, Trust,
+    SharedMemory, Storage, StoredFile,
 };
 
 /// A process of a simulated machine.
@@ -187,10 +187,7 @@ impl Directory for SimDirectory {
     }
 
     fn file_system(&self) -> io::Result<FileSystem> {
-        Ok(FileSystem {
-            kind: "simulated".to_owned(),
-            trust: Trust::Durable,
-        })
+        Ok(self.world.state.lock().file_system.clone())
     }
 
     fn make_directory(&self, name: &str) -> io::Result<()> {
