@@ -8,15 +8,15 @@ pub mod operate;
 pub mod sessions;
 pub mod work;
 
-use tenure_projection::core::id::SessionNo;
+use tenure_projection::core::id::{RefusalNo, SessionNo};
 use tenure_projection::core::refusal::{Code, Next};
 use tenure_projection::core::state::State;
 use tenure_projection::store::Done;
 use tenure_projection::views::{Lens, RefusalView};
 
 use crate::context::Context;
-use crate::exit::Exit;
-use crate::fault::Stop;
+use crate::exit::{Cause, Exit};
+use crate::fault::{Fault, Stop};
 use crate::output::{DIM, Object};
 
 /// What a session name may be cut to where a command only looks.
@@ -78,6 +78,14 @@ pub fn unknown(code: Code, subject: &str, message: String) -> Stop {
         recorded_at: None,
         stored: None,
     }))
+}
+
+/// No refusal has that number.
+fn unknown_refusal(id: RefusalNo) -> Stop {
+    let message = format!("no refusal has the number {id}");
+    Fault::new(Cause::UnknownRefusal, message)
+        .then("tenure refusals", "lists what was refused")
+        .into()
 }
 
 /// The answer of a change that has no kind of its own. `said` is what people read, `fields` what programs do.

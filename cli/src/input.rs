@@ -10,7 +10,7 @@ use std::path::Path;
 use tenure_projection::call::{Bearer, IdempotencyKey, Label, ProcessChoice};
 use tenure_projection::core::command::Ref;
 use tenure_projection::core::generation::Generation;
-use tenure_projection::core::id::{DispatchNo, EnvelopeNo, Name, Position, Token};
+use tenure_projection::core::id::{DispatchNo, EnvelopeNo, Name, Position, RefusalNo, Token};
 use tenure_projection::core::limits::BODY_BYTES_MAX;
 
 use crate::clock::{self, When};
@@ -257,6 +257,20 @@ pub fn dispatch(text: &str) -> Result<DispatchNo, Stop> {
     let number = DispatchNo::parse(text);
     number.ok_or_else(|| {
         Fault::usage(format!("{text:?} is no dispatch: they are d1, d2, ...")).into()
+    })
+}
+
+/// A recorded refusal.
+///
+/// # Errors
+/// When it is not written `r1`.
+pub fn refusal(text: &str) -> Result<RefusalNo, Stop> {
+    let number = RefusalNo::parse(text);
+    number.ok_or_else(|| {
+        Fault::usage(format!(
+            "{text:?} is no recorded refusal: they are r1, r2, ..."
+        ))
+        .into()
     })
 }
 

@@ -5,6 +5,7 @@
 //! where to where.
 #![forbid(unsafe_code)]
 
+pub mod again;
 pub mod audit;
 pub mod authority;
 pub mod call;

@@ -94,7 +94,7 @@ impl Lens<'_> {
     }
 
     /// A frame, decoded both ways.
-    fn frame(&self, at: Position) -> Result<Option<(Entry, Request)>, Error> {
+    pub(crate) fn frame(&self, at: Position) -> Result<Option<(Entry, Request)>, Error> {
         let Some(frame) = self.shelf.frame(at)? else {
             return Ok(None);
         };

@@ -183,3 +183,42 @@ fn a_receipt_can_be_checked_later() {
     assert_eq!(user.run("receipt --as api@7").code, 10);
     assert_eq!(user.run("receipt --as nobody@1").code, 66);
 }
+
+/// NOT-7 and the rules of generations: what a refused write carried is kept, and the new holder can use it.
+#[test]
+fn what_was_refused_can_be_applied_once() {
+    let user = story();
+    user.play("register api --engine claude \n dispatch login --to api \n accept d3 --as api@3");
+    for body in ["one", "two"] {
+        let report = format!("report d3 --as api@1 --outcome done --body {body}");
+        assert_eq!(user.run(&report).code, 10);
+    }
+    assert_eq!(
+        user.run("refusals apply r2 --as api@3").code,
+        64,
+        "one of two"
+    );
+    let kept = user.json("show r2");
+    assert_eq!(kept["count"], 2);
+    let stale = user.run("refusals apply r2 --at 15 --as api@2");
+    assert_eq!(stale.code, 10, "{}", stale.err);
+    let applied = user.json("refusals apply r2 --at 15 --as api@3");
+    assert_eq!(
+        (&applied["refusal"], &applied["command"]),
+        (&json!("r2"), &json!("report"))
+    );
+    let work = user.json("show d3");
+    assert_eq!(
+        (&work["state"], &work["report"]),
+        (&json!("done"), &json!("one"))
+    );
+    let again = user.json("refusals apply r2 --at 15 --as api@3");
+    assert_eq!(again["repeated"], true);
+    assert_eq!(again["position"], applied["position"]);
+    assert_eq!(user.run("refusals apply r9 --as api@3").code, 66);
+    assert_eq!(user.run("refusals apply r2 --at 1 --as api@3").code, 64);
+    assert_eq!(user.run("register api").code, 12);
+    let newest = user.list("refusals").len();
+    let grant = user.run(&format!("refusals apply r{newest} --as api@3"));
+    assert_eq!(grant.code, 64, "a grant is not repeated");
+}

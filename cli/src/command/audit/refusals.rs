@@ -8,12 +8,23 @@ use crate::output::{DIM, human, json};
 
 use super::super::find;
 
+mod apply;
+
 /// Arguments of `refusals`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Of one session: its name, or the beginning of it (at least 6 characters)
     #[arg(value_name = "NAME")]
     name: Option<String>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Carry out what was refused, under a token that is current
+    Apply(apply::Args),
 }
 
 impl Args {
@@ -22,6 +33,9 @@ impl Args {
     /// # Errors
     /// When there is no such session, or the store cannot be read.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        if let Some(What::Apply(args)) = self.what {
+            return args.run(ctx);
+        }
         let reader = ctx.reading()?;
         let session = match &self.name {
             Some(name) => Some(ctx.look(&reader, |lens| Ok(find(lens.state, name)))??),

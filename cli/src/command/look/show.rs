@@ -10,7 +10,7 @@ use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
 use crate::output::{DIM, human, json};
 
-use super::super::{find, unknown};
+use super::super::{find, unknown, unknown_refusal};
 
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
@@ -103,13 +103,7 @@ fn envelope(ctx: &mut Context, store: &Reader, id: EnvelopeNo) -> Result<Exit, S
 fn refusal(ctx: &mut Context, store: &Reader, id: RefusalNo) -> Result<Exit, Stop> {
     let view = ctx.look(store, |lens| lens.refusal(id))?;
     let Some(view) = view else {
-        let fault = Fault::new(
-            Cause::UnknownRefusal,
-            format!("no refusal has the number {id}"),
-        );
-        return Err(fault
-            .then("tenure refusals", "lists what was refused")
-            .into());
+        return Err(unknown_refusal(id));
     };
     if ctx.out.is_json() {
         ctx.out.object(&json::refusal(&view))?;
