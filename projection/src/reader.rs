@@ -26,6 +26,7 @@ use crate::source::{Looking, Source};
 use crate::store::answer::retain_living;
 use crate::store::keys;
 use crate::store::live::Live;
+use crate::store::snapshot;
 
 /// A store that is only read.
 pub struct Reader {
@@ -187,6 +188,15 @@ impl Reader {
             Ok(true)
         })?;
         Ok(state)
+    }
+
+    /// The state that the newest snapshot holds, if there is one that fits this log: what opening begins from, to
+    /// be compared with a replay.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn snapshot(&self) -> Result<Option<State>, Error> {
+        Ok(snapshot::load(&self.source)?.map(|found| found.state))
     }
 
     /// The entry at a position of the log.

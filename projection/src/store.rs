@@ -27,7 +27,7 @@ mod prepare;
 mod refuse;
 mod settle;
 mod shelf;
-mod snapshot;
+pub(crate) mod snapshot;
 
 pub use answer::{Answer, Done, Grant};
 pub use group::Ticket;

@@ -11,6 +11,7 @@ mod mail;
 mod questions;
 mod readme;
 mod sessions;
+mod snapshot;
 mod terminal;
 mod usage;
 mod work;

@@ -16,7 +16,7 @@ use crate::store::shelf::{Shelf, Stretches};
 use super::RULES;
 
 /// A snapshot that fits.
-pub(super) struct Found {
+pub(crate) struct Found {
     pub state: State,
     pub head: Head,
     /// Where its frame stands, if that is known.
@@ -54,7 +54,7 @@ pub(super) fn is_due(frames: u64, snapshot_bytes: u64) -> bool {
 }
 
 /// Loads the newest snapshot, if it fits this log.
-pub(super) fn load(source: &Arc<dyn Source>) -> Result<Option<Found>, Error> {
+pub(crate) fn load(source: &Arc<dyn Source>) -> Result<Option<Found>, Error> {
     // A snapshot that cannot be read is as good as none.
     let Ok(Some(bytes)) = source.blobs().read(BLOB) else {
         return Ok(None);

@@ -35,6 +35,8 @@ pub struct Args {
 struct Verified {
     report: Report,
     rules: Vec<Finding>,
+    /// The position of the newest snapshot that fits, and whether a replay gives its state.
+    snapshot: Option<(Position, bool)>,
     /// Why the content could not be replayed.
     skipped: Option<String>,
 }
@@ -127,6 +129,7 @@ fn replayed(ctx: &Context, dir: &Path, report: Report) -> Verified {
     let mut verified = Verified {
         report,
         rules: Vec::new(),
+        snapshot: None,
         skipped: None,
     };
     if !matches!(verified.report.outcome, Outcome::Clean | Outcome::TornTail) {
@@ -135,10 +138,16 @@ fn replayed(ctx: &Context, dir: &Path, report: Report) -> Verified {
         return verified;
     }
     let mut projector = Projector::new();
-    let reader = Reader::open(dir, ctx.host());
-    match reader.and_then(|reader| projector.read(&reader, None, &mut [])) {
-        Ok(()) => {}
-        Err(error) => verified.skipped = Some(error.to_string()),
+    let read = Reader::open(dir, ctx.host()).and_then(|reader| {
+        if let Some(snapshot) = reader.snapshot()? {
+            let position = snapshot.at.position;
+            projector.read(&reader, Some(position), &mut [])?;
+            verified.snapshot = Some((position, *projector.state() == snapshot));
+        }
+        projector.read(&reader, None, &mut [])
+    });
+    if let Err(error) = read {
+        verified.skipped = Some(error.to_string());
     }
     verified.rules = projector.findings().to_vec();
     verified
@@ -155,8 +164,11 @@ impl Verified {
             .receipts
             .iter()
             .all(|(_, state)| *state == ReceiptState::Kept);
+        let snapshot = self.snapshot.is_none_or(|(_, agrees)| agrees);
         match self.report.outcome {
-            Outcome::Clean | Outcome::TornTail if !stands || !receipts => Outcome::Damaged,
+            Outcome::Clean | Outcome::TornTail if !stands || !receipts || !snapshot => {
+                Outcome::Damaged
+            }
             Outcome::Clean if self.skipped.is_some() || !self.rules.is_empty() => {
                 Outcome::Incomplete
             }
@@ -189,6 +201,7 @@ impl Verified {
         named.extend(checks.whole.then_some("rest-crc"));
         named.extend(checks.chain.then_some("chain"));
         named.extend(self.skipped.is_none().then_some("fence"));
+        named.extend(self.snapshot.map(|_| "snapshot"));
         named
     }
 }
@@ -229,6 +242,13 @@ fn people(ctx: &mut Context, dir: &Path, verified: &Verified) -> Result<(), Stop
             format_args!("  {kind} at position {position}: {meaning}; {next}"),
         )?;
     }
+    if let Some((position, false)) = verified.snapshot {
+        let (meaning, next) = DIFFERS;
+        ctx.out.styled(
+            WARN,
+            format_args!("  snapshot-differs at position {position}: {meaning}; {next}"),
+        )?;
+    }
     for (receipt, state) in &report.receipts {
         let style = if *state == ReceiptState::Kept {
             PLAIN
@@ -240,6 +260,12 @@ fn people(ctx: &mut Context, dir: &Path, verified: &Verified) -> Result<(), Stop
     }
     Ok(())
 }
+
+/// What a snapshot means that no replay gives, and what to do.
+const DIFFERS: (&str, &str) = (
+    "the snapshot says otherwise than the log it was made from; answers since may be wrong, the log is not",
+    "remove the directory `snapshots` of the store: it is made again from the log",
+);
 
 fn kept(state: &ReceiptState) -> String {
     match state {
@@ -304,6 +330,13 @@ fn object(verified: &Verified) -> Object {
             "kind": kind, "meaning": meaning, "next": next,
         })
     });
+    let snapshot = verified.snapshot.filter(|(_, agrees)| !agrees);
+    let snapshot = snapshot.map(|(position, _)| {
+        json!({
+            "segment": null, "offset": null, "position": position.0,
+            "kind": "snapshot-differs", "meaning": DIFFERS.0, "next": DIFFERS.1,
+        })
+    });
     let receipts: Value = report
         .receipts
         .iter()
@@ -327,7 +360,10 @@ fn object(verified: &Verified) -> Object {
                 "horizon": coverage.horizon.0,
             }),
         )
-        .with("findings", bytes.chain(rules).collect::<Value>())
+        .with(
+            "findings",
+            bytes.chain(rules).chain(snapshot).collect::<Value>(),
+        )
         .with("findings_omitted", report.findings_omitted)
         .with("receipts", receipts)
 }
