@@ -12,6 +12,8 @@ use crate::text::{BodyId, Symbol, Text, TextId, Texts};
 
 mod history;
 mod mail;
+mod policy;
+mod role;
 mod session;
 mod store;
 mod work;
@@ -91,6 +93,22 @@ impl Fold<'_> {
             }
             Event::FindingAccepted(e) => state.findings.retain(|p| *p != e.position),
             Event::Recorded(e) => history::recorded(self, state, e),
+            other => self.rights(state, other),
+        }
+    }
+
+    fn rights(self, state: &mut State, event: &Event) {
+        match event {
+            Event::RoleTaken(e) => role::taken(self, state, e),
+            Event::RoleLapsed(e) => role::lapsed(self, state, e),
+            Event::RoleReleased(e) => role::released(state, e),
+            Event::RoleCleared(e) => role::cleared(self, state, e),
+            Event::HandedOver(e) => work::handed_over(self, state, e),
+            Event::PolicySet(e) => policy::set(self, state, e),
+            Event::Shown(e) => policy::shown(self, state, e.session, &e.peers, e.first_notice),
+            Event::Warned(e) => policy::shown(self, state, e.session, &e.peers, e.first_notice),
+            Event::Attended(e) => drop(state.blocked.remove(&e.dispatch)),
+            _ => unreachable!("the other events were applied before"),
         }
     }
 

@@ -5,11 +5,13 @@ use alloc::vec::Vec;
 
 use bincode::{Decode, Encode};
 
+use crate::disclosure::Rule;
 use crate::generation::Generation;
 use crate::history::Activity;
 use crate::holder::{Bearing, Evidence, HostId};
 use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, Time};
 use crate::path::Scope;
+use crate::role::{ProcessEvidence, Requirement, RoleScope};
 use crate::text::{Bodies, BodyId, TextId, Texts};
 
 /// A token as presented; the secret itself is never kept.
@@ -318,6 +320,72 @@ wire_kinds! {
             /// Why it was removed.
             reason: TextId,
         }
+        /// Takes a role.
+        40 "role-take" TakeRole {
+            /// Its name.
+            role: TextId,
+            /// Where.
+            scope: RoleScope<TextId>,
+            /// The process whose end ends it too.
+            process: Option<Bearing>,
+            /// What the host's probe found about the process that it was recorded with.
+            found: Option<ProcessEvidence>,
+        }
+        /// Gives a role back.
+        41 "role-release" ReleaseRole {
+            /// Its name.
+            role: TextId,
+            /// Where.
+            scope: RoleScope<TextId>,
+        }
+        /// Asks whether one holds a role.
+        42 "role-check" CheckRole {
+            /// Its name.
+            role: TextId,
+            /// Where.
+            scope: RoleScope<TextId>,
+            /// The role generation it has to have.
+            generation: Option<Generation>,
+        }
+        /// Takes a role away from whoever holds it.
+        43 "role-clear" ClearRole {
+            /// Its name.
+            role: TextId,
+            /// Where.
+            scope: RoleScope<TextId>,
+            /// Why.
+            reason: TextId,
+        }
+        /// Gives a dispatch over to another session.
+        44 "handoff" HandOff {
+            /// Which.
+            dispatch: DispatchNo,
+            /// To whom.
+            to: TextId,
+            /// The generation it must have.
+            to_generation: Option<Generation>,
+        }
+        /// Says what applies where sessions meet in a place.
+        45 "policy-set" SetPolicy {
+            /// What.
+            rule: Rule,
+            /// Where: in it and below it.
+            scope: Scope<TextId>,
+            /// Whether the path is one place on every host.
+            shared: bool,
+        }
+        /// Asks whether a session may change paths now.
+        46 "check-write" CheckWrite {
+            /// The paths.
+            writes: Vec<Scope<TextId>>,
+        }
+        /// Says that somebody has seen to work that was reported blocked.
+        47 "ack-blocked" Attend {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// What was done about it.
+            reason: Option<TextId>,
+        }
     }
 }
 
@@ -336,6 +404,8 @@ pub struct Input {
     pub evidence: Option<Evidence>,
     /// The idempotency key.
     pub key: Option<Key>,
+    /// The role that whoever asks must hold.
+    pub require: Option<Requirement<TextId>>,
 }
 
 /// An input with its texts, bodies and time: what [`decide`](crate::decide::decide) judges.

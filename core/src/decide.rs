@@ -1,7 +1,7 @@
 //! `decide`: from a state and a request to events or a refusal. Reads, and changes nothing.
 //!
 //! Checks run in one order, and the first that fails is the code: shape of the call (most of it before it
-//! comes here), session, generation, object, ownership, state of the object.
+//! comes here), session, generation, role required, object, ownership, state of the object.
 
 use alloc::vec::Vec;
 
@@ -13,8 +13,11 @@ use crate::state::State;
 mod checkout;
 mod fold;
 mod guard;
+mod handoff;
 mod history;
 mod mail;
+mod policy;
+mod role;
 mod session;
 mod store;
 mod work;
@@ -53,6 +56,9 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
     if let Some(at) = request.input.key.and_then(|key| key.taken) {
         return Err(guard::key_reused(ask, at));
     }
+    if let Some(wanted) = &request.input.require {
+        role::required(ask, wanted)?;
+    }
     match &request.input.command {
         Command::Register(c) => session::register(ask, c),
         Command::Adopt(c) => session::adopt(ask, c),
@@ -74,5 +80,13 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
         Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
         Command::Record(c) => history::record(ask, c),
+        Command::TakeRole(c) => role::take(ask, c),
+        Command::ReleaseRole(c) => role::release(ask, c),
+        Command::CheckRole(c) => role::check(ask, c),
+        Command::ClearRole(c) => role::clear(ask, c),
+        Command::HandOff(c) => handoff::hand_off(ask, c),
+        Command::SetPolicy(c) => policy::set(ask, c),
+        Command::CheckWrite(c) => policy::check_write(ask, c),
+        Command::Attend(c) => policy::attend(ask, c),
     }
 }

@@ -4,10 +4,13 @@
 use alloc::vec::Vec;
 
 use crate::command::{Bearer, Label, Outcome, Ref, Settlement};
+use crate::disclosure::{Peer, Rule};
 use crate::generation::Generation;
 use crate::history::{Activity, BodyDigest, HistoryHash};
-use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo, Time};
+use crate::holder::{Bearing, Evidence};
+use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
 use crate::path::Scope;
+use crate::role::{ProcessEvidence, RoleScope};
 use crate::text::{BodyId, TextId, Texts};
 
 /// The first kind number that touches no decision.
@@ -290,6 +293,110 @@ wire_kinds! {
             modified: Time,
             /// Why it was removed.
             reason: TextId,
+        }
+        /// A session holds a role from here on.
+        50 "role-taken" RoleTaken {
+            /// The role; new when its number has not been seen.
+            role: RoleNo,
+            /// Its name.
+            name: TextId,
+            /// Where it is exclusive.
+            scope: RoleScope<TextId>,
+            /// Its generation from here on.
+            generation: Generation,
+            /// Who holds it.
+            session: SessionNo,
+            /// The generation of that session.
+            under: Generation,
+            /// The process whose end ends it too.
+            process: Option<Bearing>,
+        }
+        /// A role was taken off a holder that is provably dead, or whose session nobody holds.
+        51 "role-lapsed" RoleLapsed {
+            /// The role.
+            role: RoleNo,
+            /// Its generation from here on.
+            generation: Generation,
+            /// Who held it.
+            session: SessionNo,
+            /// What was found about the session's holder.
+            evidence: Option<Evidence>,
+            /// What was found about the process that the role was recorded with.
+            process: Option<ProcessEvidence>,
+            /// The notice to that session.
+            notice: EnvelopeNo,
+        }
+        /// A role was given back by its holder.
+        52 "role-released" RoleReleased {
+            /// The role.
+            role: RoleNo,
+            /// Who held it.
+            session: SessionNo,
+        }
+        /// An operator took a role away.
+        53 "role-cleared" RoleCleared {
+            /// The role.
+            role: RoleNo,
+            /// Its generation from here on.
+            generation: Generation,
+            /// Who held it.
+            session: SessionNo,
+            /// Why.
+            reason: TextId,
+            /// The notice to that session.
+            notice: EnvelopeNo,
+        }
+        /// A dispatch went over to another session, in the state that it has.
+        54 "handed-over" HandedOver {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// Who had it.
+            from: SessionNo,
+            /// Who has it.
+            session: SessionNo,
+            /// At which generation.
+            generation: Generation,
+            /// The `work` envelope to the new owner.
+            envelope: EnvelopeNo,
+        }
+        /// A place has a rule for sessions that meet there.
+        55 "policy-set" PolicySet {
+            /// What applies.
+            rule: Rule,
+            /// Where: in it and below it.
+            scope: Scope<TextId>,
+            /// Whether the path is one place on every host.
+            shared: bool,
+        }
+        /// A session was shown others at work where it writes, whom its holder had not been shown before. Each of
+        /// them that was not shown this session gets a notice, numbered from `first_notice` in this order.
+        56 "shown" Shown {
+            /// Who was shown.
+            session: SessionNo,
+            /// The paths it writes.
+            writes: Vec<Scope<TextId>>,
+            /// Whom it was shown.
+            peers: Vec<Peer>,
+            /// Number of the first notice.
+            first_notice: EnvelopeNo,
+        }
+        /// As `shown`, and told not to write yet: a policy wants it to be said once before.
+        57 "warned" Warned {
+            /// Who was warned.
+            session: SessionNo,
+            /// The paths it wants to write.
+            writes: Vec<Scope<TextId>>,
+            /// Of whom.
+            peers: Vec<Peer>,
+            /// Number of the first notice.
+            first_notice: EnvelopeNo,
+        }
+        /// Somebody has seen to work that was reported blocked.
+        58 "attended" Attended {
+            /// The dispatch.
+            dispatch: DispatchNo,
+            /// What was done about it.
+            reason: Option<TextId>,
         }
     }
 }

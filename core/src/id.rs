@@ -114,6 +114,11 @@ number!(
     RefusalNo, "r"
 );
 
+number!(
+    /// Number of a role, dense from 0; it stands in the event that introduces its name and scope.
+    RoleNo, "role"
+);
+
 /// Index of a frame in the log, from 1; the only order there is. Zero stands before the first frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Encode, Decode)]
 pub struct Position(pub u64);

@@ -25,5 +25,6 @@ pub mod id;
 pub mod limits;
 pub mod path;
 pub mod refusal;
+pub mod role;
 pub mod state;
 pub mod text;

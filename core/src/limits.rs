@@ -48,6 +48,14 @@ pub const TEXTS_MAX: usize = 512;
 pub const FORMERS_MAX: usize = 16;
 /// Places remembered of one former holder: two dispatches with every scope. Declared ones come first.
 pub const FORMER_PLACES_MAX: usize = 128;
+/// Former holders remembered of one role, to tell who lost it from who never had it; the oldest give way.
+pub const ROLE_PAST_MAX: usize = 64;
+/// Policies of one store: places with a rule of their own, looked through at every meeting.
+pub const POLICIES_MAX: usize = 256;
+/// Others named in one disclosure; the rest is named by the next one.
+pub const PEERS_MAX: usize = 256;
+/// Others that a holder is remembered to have been shown; the oldest give way, and are shown again.
+pub const TOLD_MAX: usize = 1024;
 
 const _: () = {
     // Bodies, and counts at 10, 100, ... up to the largest 64-bit number.

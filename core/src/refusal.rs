@@ -78,6 +78,10 @@ codes! {
     NameTaken = 25 "name-taken" exit 11,
     /// The history moved on since the caller looked.
     PositionMoved = 26 "position-moved" exit 11,
+    /// Another session holds the role.
+    RoleHeld = 30 "role-held" exit 12,
+    /// The role is not, or no longer, the asker's.
+    RoleStale = 31 "role-stale" exit 10,
 }
 
 wire_enum! {

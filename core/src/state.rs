@@ -13,18 +13,22 @@ use hashbrown::HashMap;
 
 use crate::disclosure::Presence;
 use crate::generation::{self, Generation, Lapse, Standing};
-use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo};
+use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo};
 use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
 use crate::text::{Pool, Symbol, Text};
 
 pub mod history;
 pub mod mail;
+pub mod policy;
+pub mod role;
 pub mod session;
 pub mod table;
 pub mod work;
 
 pub use history::{History, OpenActivity};
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
+pub use policy::{Policy, Told};
+pub use role::{Holding, Role};
 pub use session::{Former, GrantNote, Granted, Holder, Place, Session};
 pub use table::Table;
 pub use work::{Dispatch, DispatchRow, DispatchState, Located};
@@ -114,6 +118,14 @@ pub struct State {
     pub envelopes: Table<EnvelopeRow>,
     /// Refusal records by number; number 0 is not used.
     pub refusals: Vec<RefusalRecord>,
+    /// Roles by number.
+    pub roles: Vec<Role>,
+    by_role: HashMap<Symbol, Vec<RoleNo>>,
+    /// What applies in which places, each once.
+    pub policies: Vec<Policy>,
+    /// Work that was reported blocked, with its item, until somebody has seen to it: says so, or gives the item
+    /// again.
+    pub blocked: BTreeMap<DispatchNo, Text>,
     /// Frames that this state does not honour: their fence did not stand at their position.
     pub findings: Vec<Position>,
     /// A deciding kind that this program does not know; while set, nothing may be appended.
@@ -256,6 +268,12 @@ impl State {
         EnvelopeNo(self.envelopes.len().max(1) as u64)
     }
 
+    /// Number the next role gets.
+    #[must_use]
+    pub fn next_role(&self) -> RoleNo {
+        RoleNo(self.roles.len() as u64)
+    }
+
     /// Number the next refusal record gets.
     #[must_use]
     pub fn next_refusal(&self) -> RefusalNo {
@@ -312,6 +330,16 @@ impl State {
         self.by_name.insert(name, session);
     }
 
+    /// The roles of that name, in all scopes.
+    pub(crate) fn roles_named(&self, name: &[u8]) -> &[RoleNo] {
+        let numbers = self.pool.find(name).and_then(|n| self.by_role.get(&n));
+        numbers.map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn index_role(&mut self, name: Symbol, role: RoleNo) {
+        self.by_role.entry(name).or_default().push(role);
+    }
+
     pub(crate) fn index_item(&mut self, item: Text, dispatch: DispatchNo) {
         self.items.insert(item, dispatch);
     }
@@ -341,6 +369,9 @@ impl Encode for State {
         self.live.encode(encoder)?;
         self.envelopes.encode(encoder)?;
         self.refusals.encode(encoder)?;
+        self.roles.encode(encoder)?;
+        self.policies.encode(encoder)?;
+        self.blocked.encode(encoder)?;
         self.findings.encode(encoder)?;
         self.unknown.encode(encoder)
     }
@@ -359,12 +390,19 @@ impl<C> Decode<C> for State {
             live: Decode::decode(decoder)?,
             envelopes: Decode::decode(decoder)?,
             refusals: Decode::decode(decoder)?,
+            roles: Decode::decode(decoder)?,
+            policies: Decode::decode(decoder)?,
+            blocked: Decode::decode(decoder)?,
             findings: Decode::decode(decoder)?,
             unknown: Decode::decode(decoder)?,
             ..Self::default()
         };
         for (n, session) in state.sessions.iter().enumerate() {
             state.by_name.insert(session.name, SessionNo(n as u64));
+        }
+        let names: Vec<Symbol> = state.roles.iter().map(|role| role.name).collect();
+        for (n, name) in names.into_iter().enumerate() {
+            state.index_role(name, RoleNo(n as u64));
         }
         for (number, dispatch) in &state.live {
             state.items.insert(dispatch.item.clone(), *number);

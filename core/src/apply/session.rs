@@ -12,7 +12,7 @@ use crate::state::{
 };
 use crate::text::Symbol;
 
-use super::{Fold, mail, work};
+use super::{Fold, mail, role, work};
 
 pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
     let name = fold.symbol(state, e.name);
@@ -33,6 +33,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
         session.labels = labels;
         session.checkout = checkout;
         session.observed.clear();
+        session.told.clear();
         session.status = None;
         session.grants.push(note);
     } else {
@@ -49,6 +50,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
             observed: Vec::new(),
             formers: Vec::new(),
             grants: alloc::vec![note],
+            told: Vec::new(),
             open: Vec::new(),
             inbox: Vec::new(),
             history: History::default(),
@@ -105,6 +107,7 @@ pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
     session.labels = labels;
     session.generation = e.generation;
     session.holder = Some(holder);
+    session.told.clear();
     session.grants.push(GrantNote {
         generation: e.generation,
         how: if e.forced.is_some() {
@@ -232,6 +235,7 @@ pub(super) fn retired(fold: Fold<'_>, state: &mut State, e: &Retired) {
         actor: None,
         reason: why,
     });
+    role::session_ended(state, e.session);
     let reason = CancelReason::SessionRetired;
     ending(state, e.session, |state, open, inbox| {
         for number in open {

@@ -4,14 +4,16 @@ use alloc::vec::Vec;
 
 use crate::command::Outcome;
 use crate::disclosure::shared;
-use crate::event::{Accepted, AssignmentFailed, Cancelled, Declined, Dispatched, Joined, Reported};
+use crate::event::{
+    Accepted, AssignmentFailed, Cancelled, Declined, Dispatched, HandedOver, Joined, Reported,
+};
 use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::state::{
     CancelReason, Dispatch, DispatchRow, DispatchState, EnvelopeKind, EnvelopeRow, EnvelopeState,
     Located, NoticeKind, State,
 };
 
-use super::{Fold, mail};
+use super::{Fold, mail, policy};
 
 pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
     let dispatch = Dispatch {
@@ -19,6 +21,7 @@ pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
         title: e.title.map(|t| fold.text(t)),
         from: e.from,
         writes: e.writes.iter().map(|w| fold.scope(state, w)).collect(),
+        handed_by: None,
         envelope: e.envelope,
         body: e.body.map(|body| Located {
             position: fold.at.position,
@@ -41,6 +44,8 @@ pub(super) fn dispatched(fold: Fold<'_>, state: &mut State, e: &Dispatched) {
         state.dispatches.push(DispatchRow::UNUSED);
     }
     state.dispatches.push(row);
+    // Who gives the item again has seen to what was in its way.
+    state.blocked.retain(|_, item| *item != dispatch.item);
     state.index_item(dispatch.item.clone(), number);
     let envelope = EnvelopeRow {
         session: e.session,
@@ -83,11 +88,13 @@ pub(super) fn joined(fold: Fold<'_>, state: &mut State, e: &Joined) {
         return;
     };
     let newcomer = row.session;
-    let incumbents: Vec<SessionNo> = shared(state, Some(newcomer), &dispatch.writes)
-        .into_iter()
+    let list = shared(state, Some(newcomer), &dispatch.writes);
+    let incumbents: Vec<SessionNo> = list
+        .iter()
         .filter(|s| s.former.is_none())
         .map(|s| s.session)
         .collect();
+    policy::shown_list(fold, state, newcomer, &list);
     for (number, session) in (e.first_notice.0..).zip(incumbents) {
         let Some(generation) = state.session(session).map(|s| s.generation) else {
             continue;
@@ -125,7 +132,52 @@ pub(super) fn reported(fold: Fold<'_>, state: &mut State, e: &Reported) {
         Outcome::Failed => DispatchState::Failed,
         Outcome::Blocked => DispatchState::Blocked,
     };
+    if e.outcome == Outcome::Blocked
+        && let Some(dispatch) = state.live.get(&e.dispatch)
+    {
+        state.blocked.insert(e.dispatch, dispatch.item.clone());
+    }
     close(fold, state, e.dispatch, to, CancelReason::None);
+}
+
+/// A dispatch goes over to another session as it is, with an envelope of its own there.
+pub(super) fn handed_over(fold: Fold<'_>, state: &mut State, e: &HandedOver) {
+    let Some(dispatch) = state.live.get_mut(&e.dispatch) else {
+        return;
+    };
+    dispatch.handed_by = Some(e.from);
+    let old = core::mem::replace(&mut dispatch.envelope, e.envelope);
+    if let Some(row) = state.dispatches.get_mut(e.dispatch.index()) {
+        row.session = e.session;
+        row.generation = e.generation;
+        row.since = fold.at;
+    }
+    for (session, has) in [(e.from, false), (e.session, true)] {
+        if let Some(session) = state.sessions.get_mut(session.index()) {
+            session.open.retain(|d| *d != e.dispatch);
+            session.open.extend(has.then_some(e.dispatch));
+        }
+    }
+    mail::close(
+        state,
+        old,
+        EnvelopeState::Cancelled,
+        CancelReason::HandedOver,
+    );
+    let row = EnvelopeRow {
+        session: e.session,
+        generation: e.generation,
+        kind: EnvelopeKind::Work,
+        state: EnvelopeState::Pending,
+        reason: CancelReason::None,
+        notice: NoticeKind::None,
+        from: Some(e.from),
+        dispatch: Some(e.dispatch),
+        re: None,
+        position: fold.at.position,
+        body: None,
+    };
+    mail::open(state, e.envelope, row);
 }
 
 pub(super) fn cancelled(fold: Fold<'_>, state: &mut State, e: &Cancelled) {

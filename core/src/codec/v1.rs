@@ -23,6 +23,7 @@ use crate::history::BodyDigest;
 use crate::holder::Evidence;
 use crate::id::{Moment, SessionNo, Time};
 use crate::limits::TEXTS_MAX;
+use crate::role::Requirement;
 use crate::text::{Bodies, TextId, Texts};
 
 use super::{append, exact, split_number};
@@ -61,6 +62,9 @@ pub enum Fault {
     /// A command or context kind that this program does not know.
     #[error("command kind {0} is not known to this program")]
     UnknownCommand(u16),
+    /// An input of a version that this program does not know.
+    #[error("the input is of version {0}, this program reads versions {VERSION} and {REQUIRING}")]
+    InputVersion(u8),
     /// More than a frame may hold.
     #[error("a value is too large to encode")]
     TooLarge,
@@ -102,6 +106,19 @@ struct Context {
     key: Option<Key>,
 }
 
+/// Version of an input whose context is followed by a requirement.
+const REQUIRING: u8 = 2;
+
+/// Reads what stands beside the command in an input of `version`.
+fn context(version: u8, bytes: &[u8]) -> Result<(Context, Option<Requirement<TextId>>), Fault> {
+    let read = match version {
+        VERSION => exact(bytes).map(|context| (context, None)),
+        REQUIRING => exact(bytes).map(|(context, require)| (context, Some(require))),
+        other => return Err(Fault::InputVersion(other)),
+    };
+    read.map_err(|_| Fault::Structure("input"))
+}
+
 fn digest(nonce: &[u8], content: &[u8]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(nonce);
@@ -141,7 +158,11 @@ pub fn encode(
         &mut input,
         &Item {
             kind: command.kind(),
-            version: VERSION,
+            version: request
+                .input
+                .require
+                .as_ref()
+                .map_or(VERSION, |_| REQUIRING),
             payload: &payload,
         },
     )?;
@@ -154,6 +175,9 @@ pub fn encode(
         key: i.key,
     };
     put(&mut input, &context)?;
+    if let Some(require) = &i.require {
+        put(&mut input, require)?;
+    }
     put(facts, &input.as_slice())?;
 
     put(facts, &(events.len() as u64))?;
@@ -442,7 +466,7 @@ pub fn decode_request(
     let command = Command::decode_payload(item.kind, item.payload)
         .ok_or(Fault::UnknownCommand(item.kind))?
         .map_err(|_| Fault::Structure("input"))?;
-    let context: Context = exact(reader.rest).map_err(|_| Fault::Structure("input"))?;
+    let (context, require) = context(item.version, reader.rest)?;
     Ok(Request {
         input: Input {
             command,
@@ -451,6 +475,7 @@ pub fn decode_request(
             force: context.force,
             evidence: context.evidence,
             key: context.key,
+            require,
         },
         texts: text_table,
         bodies: body_table,
@@ -512,7 +537,7 @@ pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
     }
     let input = reader.bytes("input")?;
     let mut inner = Facts { rest: input };
-    inner.item("input")?;
-    let context: Context = exact(inner.rest).map_err(|_| Fault::Structure("input"))?;
+    let item = inner.item("input")?;
+    let (context, _) = context(item.version, inner.rest)?;
     Ok(context.key)
 }

@@ -16,6 +16,8 @@ use crate::history::Activity;
 use crate::id::{DispatchNo, EnvelopeNo, Name, SessionNo};
 use crate::state::{DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, State};
 
+mod role;
+
 /// Whether an entry may be honoured at its position: its fence names what is current there, and its events
 /// are ones that such a fence carries. An entry that fails is applied by no projection.
 #[must_use]
@@ -83,7 +85,10 @@ impl<'a> Look<'a> {
             ) => self.entry.fence.named.is_some(),
             (FenceKind::Grant, _) => false,
             (FenceKind::Write, [E::Accepted(a), E::Joined(j)]) => a.dispatch == j.dispatch,
-            (_, [E::Joined(_)]) => false,
+            (FenceKind::Write, [E::HandedOver(h), E::Joined(j)]) => h.dispatch == j.dispatch,
+            (FenceKind::Write, [E::RoleLapsed(l), E::RoleTaken(t)]) => l.role == t.role,
+            (FenceKind::Write, [E::Observed(_), E::Shown(_)]) => true,
+            (_, [E::Joined(_) | E::RoleLapsed(_)]) => false,
             (FenceKind::None, [E::IncarnationRaised(_), E::HomeAccepted(_)]) => true,
             (_, events) => events.len() <= 1,
         }
@@ -125,6 +130,22 @@ impl<'a> Look<'a> {
             | Event::HomeAccepted(_)
             | Event::FindingAccepted(_)
             | Event::LockRemoved(_) => self.by_nobody(),
+            other => self.rights(other),
+        }
+    }
+
+    fn rights(self, event: &Event) -> bool {
+        match event {
+            Event::RoleTaken(e) => self.role_taken(e),
+            Event::RoleLapsed(e) => self.role_lapsed(e),
+            Event::RoleReleased(e) => self.role_released(e),
+            Event::RoleCleared(e) => self.role_cleared(e),
+            Event::HandedOver(e) => self.handed_over(e),
+            Event::PolicySet(_) => self.by_anybody(),
+            Event::Shown(e) => self.shown(e.session, &e.peers, e.first_notice),
+            Event::Warned(e) => self.shown(e.session, &e.peers, e.first_notice),
+            Event::Attended(e) => self.attended(e),
+            _ => unreachable!("the other events were looked at before"),
         }
     }
 
@@ -225,6 +246,9 @@ impl<'a> Look<'a> {
     }
 
     fn joined(self, e: &Joined) -> bool {
+        if let Some(Event::HandedOver(handed)) = self.entry.events.first() {
+            return self.joined_behind(handed, e.first_notice);
+        }
         self.bound(e.dispatch, DispatchState::Queued)
             && e.first_notice == self.state.next_envelope()
     }

@@ -270,6 +270,8 @@ impl<'a> Ask<'a> {
             Command::Acknowledge(c) => c.envelope.to_string().into_bytes(),
             Command::Dispatch(c) => self.text(c.item).to_vec(),
             Command::Send(c) => self.text(c.to).to_vec(),
+            Command::HandOff(c) => c.dispatch.to_string().into_bytes(),
+            Command::Attend(c) => c.dispatch.to_string().into_bytes(),
             _ => subject.as_bytes().to_vec(),
         }
     }

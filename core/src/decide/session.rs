@@ -15,8 +15,8 @@ use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{EnvelopeKind, EnvelopeState, Session};
 use crate::text::TextId;
 
-use super::Decision;
 use super::guard::{Ask, Authority};
+use super::{Decision, policy};
 
 fn grant(
     session: SessionNo,
@@ -161,7 +161,11 @@ pub(super) fn adopt(ask: Ask<'_>, c: &Adopt) -> Result<Decision, Refusal> {
 
 /// The verdict on the current grant's holder. Evidence about any other grant counts for nothing, so two who
 /// saw the same dead holder cannot both adopt.
-fn evidence(ask: Ask<'_>, number: SessionNo, session: &Session) -> (Verdict, Vec<Proof>) {
+pub(super) fn evidence(
+    ask: Ask<'_>,
+    number: SessionNo,
+    session: &Session,
+) -> (Verdict, Vec<Proof>) {
     match &ask.request.input.evidence {
         Some(e) if e.session == number && e.generation == session.generation => {
             (e.verdict, e.proofs.clone())
@@ -289,7 +293,7 @@ pub(super) fn note(ask: Ask<'_>, c: &Note) -> Result<Decision, Refusal> {
     ]))
 }
 
-/// A status and the paths written: checked like every write (REG-7).
+/// A status and the paths written: checked like every write (REG-7). Whoever is at work there is shown, and told.
 pub(super) fn observe(ask: Ask<'_>, c: &Observe) -> Result<Decision, Refusal> {
     let author = ask.author()?;
     let observed = Observed {
@@ -297,5 +301,8 @@ pub(super) fn observe(ask: Ask<'_>, c: &Observe) -> Result<Decision, Refusal> {
         status: c.status,
         wrote: c.wrote.clone(),
     };
-    Ok(author.writes(vec![observed.into()]))
+    let list = policy::met(ask, author, &c.wrote);
+    let shown = policy::shown(ask, author, &c.wrote, &list);
+    let events = core::iter::once(observed.into()).chain(shown.map(Event::from));
+    Ok(author.writes(events.collect()))
 }

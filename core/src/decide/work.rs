@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::command::{Accept, Cancel, Decline, Dispatch, Fail, Report};
-use crate::disclosure::shared;
+use crate::disclosure::{Rule, shared};
 use crate::event::{
     Accepted, AssignmentFailed, Cancelled, Declined, Dispatched, Event, Joined, Reported,
 };
@@ -15,8 +15,8 @@ use crate::id::{DispatchNo, SessionNo};
 use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{DispatchRow, DispatchState, Session};
 
-use super::Decision;
 use super::guard::{Ask, Author, Authority};
+use super::{Decision, policy};
 
 /// Gives an item to a session. Refused if the item has a live dispatch anywhere (DIS-2); overlapping write
 /// scopes never refuse it (DIS-3).
@@ -120,7 +120,11 @@ pub(super) fn accept(ask: Ask<'_>, c: &Accept) -> Result<Decision, Refusal> {
         .live
         .get(&c.dispatch)
         .map_or(&[][..], |d| &d.writes);
-    if !shared(ask.state, Some(author.session), writes).is_empty() {
+    let list = shared(ask.state, Some(author.session), writes);
+    if let Some(first) = list.iter().find(|s| s.rule == Rule::Refuse) {
+        return Err(policy::refused(ask, first, &c.dispatch.to_string()));
+    }
+    if !list.is_empty() {
         let first_notice = ask.state.next_envelope();
         events.push(
             Joined {
@@ -134,7 +138,11 @@ pub(super) fn accept(ask: Ask<'_>, c: &Accept) -> Result<Decision, Refusal> {
 }
 
 /// The dispatch must be the author's: of its session and generation.
-fn owned(ask: Ask<'_>, author: Author, number: DispatchNo) -> Result<DispatchRow, Refusal> {
+pub(super) fn owned(
+    ask: Ask<'_>,
+    author: Author,
+    number: DispatchNo,
+) -> Result<DispatchRow, Refusal> {
     let row = ask.dispatch(number)?;
     if row.session == author.session
         && (row.generation == author.generation || !row.state.is_live())
@@ -154,7 +162,7 @@ fn owned(ask: Ask<'_>, author: Author, number: DispatchNo) -> Result<DispatchRow
         .next(format!("tenure show {number}"), "shows that dispatch"))
 }
 
-fn terminal(ask: Ask<'_>, number: DispatchNo, row: &DispatchRow) -> Refusal {
+pub(super) fn terminal(ask: Ask<'_>, number: DispatchNo, row: &DispatchRow) -> Refusal {
     let mut refusal = ask
         .refusal(
             Code::AlreadyTerminal,

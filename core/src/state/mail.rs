@@ -49,6 +49,8 @@ wire_enum! {
         SessionRetired = 2 "session-retired",
         /// Its dispatch ended.
         DispatchEnded = 3 "dispatch-ended",
+        /// Its dispatch was handed over to another session.
+        HandedOver = 10 "handed-over",
     }
 }
 
@@ -61,6 +63,10 @@ wire_enum! {
         AssignmentFailed = 1 "assignment-failed",
         /// Another session began to write where this one does.
         Newcomer = 2 "newcomer",
+        /// An operator took a role away.
+        RoleCleared = 10 "role-cleared",
+        /// A role was taken off a holder that was provably dead.
+        RoleLapsed = 11 "role-lapsed",
     }
 }
 

@@ -7,11 +7,12 @@ use bincode::{Decode, Encode};
 use crate::disclosure::Presence;
 use crate::generation::{Generation, Standing};
 use crate::holder::Bearing;
-use crate::id::{DispatchNo, EnvelopeNo, Moment};
+use crate::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
 use crate::path::Scope;
 use crate::text::{Symbol, Text};
 
 use super::history::History;
+use super::policy::Told;
 
 /// Who a grant was made to, with the texts that people read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
@@ -106,6 +107,8 @@ pub struct Session {
     pub formers: Vec<Former>,
     /// Every grant, retirement and raise, oldest first.
     pub grants: Vec<GrantNote>,
+    /// Whom the current holder was shown, oldest first.
+    pub told: Vec<Told>,
     /// Live dispatches, oldest first.
     pub open: Vec<DispatchNo>,
     /// Envelopes neither acknowledged nor cancelled, oldest first.
@@ -123,6 +126,14 @@ impl Session {
             (false, Some(_)) => Standing::Granted,
             (false, None) => Standing::Ungranted,
         }
+    }
+
+    /// Whether the current holder was shown that generation of another session.
+    #[must_use]
+    pub fn knows(&self, peer: SessionNo, generation: Generation) -> bool {
+        self.told
+            .iter()
+            .any(|told| told.peer == peer && told.generation == generation)
     }
 
     /// Since when the current generation is current.

@@ -96,6 +96,8 @@ pub struct Dispatch {
     pub from: Option<SessionNo>,
     /// Declared write scopes.
     pub writes: Vec<Scope<Symbol>>,
+    /// By which session it was handed over, if it was.
+    pub handed_by: Option<SessionNo>,
     /// Its work envelope.
     pub envelope: EnvelopeNo,
     /// What to do.
