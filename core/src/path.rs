@@ -80,7 +80,7 @@ fn last(path: &[u8], part: &[u8]) -> Option<usize> {
 
 impl<P> Scope<P> {
     /// The same scope with its paths named otherwise.
-    pub fn map<Q>(&self, mut name: impl FnMut(&P) -> Q) -> Scope<Q> {
+    pub fn map<'s, Q>(&'s self, mut name: impl FnMut(&'s P) -> Q) -> Scope<Q> {
         Scope {
             path: name(&self.path),
             host: self.host,

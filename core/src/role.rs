@@ -19,7 +19,7 @@ pub struct RoleScope<P> {
 
 impl<P> RoleScope<P> {
     /// The same scope with its texts named otherwise.
-    pub fn map<Q>(&self, mut name: impl FnMut(&P) -> Q) -> RoleScope<Q> {
+    pub fn map<'s, Q>(&'s self, mut name: impl FnMut(&'s P) -> Q) -> RoleScope<Q> {
         RoleScope {
             text: name(&self.text),
             place: self.place.as_ref().map(|place| place.map(&mut name)),

@@ -1,11 +1,11 @@
-//! Who held a session, or an item, from where to where (BND-5, AUD-1).
+//! Who held a session, an item, or a role, from where to where (BND-5, AUD-1).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tenure_core::command::Bearer;
-use tenure_core::event::{Entry, Event};
+use tenure_core::event::{Entry, Event, HandedOver, RoleTaken};
 use tenure_core::generation::Generation;
-use tenure_core::id::{DispatchNo, Moment, Position, SessionNo, Time};
+use tenure_core::id::{DispatchNo, Moment, Position, RoleNo, SessionNo, Time};
 use tenure_core::state::{Holder, State};
 use tenure_core::text::{Pool, Symbol, Texts};
 
@@ -69,6 +69,7 @@ pub struct Authority {
     /// Active bindings: the item of each accepted dispatch.
     bound: BTreeMap<DispatchNo, Symbol>,
     by_session: BTreeSet<(SessionNo, DispatchNo)>,
+    roles: BTreeMap<RoleNo, Vec<Interval>>,
 }
 
 impl Authority {
@@ -113,6 +114,18 @@ impl Authority {
     #[must_use]
     pub fn item_at(&self, item: &[u8], when: When) -> Option<&Interval> {
         find(self.of_item(item), when)
+    }
+
+    /// Every stretch in which the role was held, oldest first.
+    #[must_use]
+    pub fn of_role(&self, role: RoleNo) -> &[Interval] {
+        self.roles.get(&role).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who held the role then.
+    #[must_use]
+    pub fn role_at(&self, role: RoleNo, when: When) -> Option<&Interval> {
+        find(self.of_role(role), when)
     }
 
     fn open(&mut self, number: SessionNo, generation: Generation, holder: Holder, since: Point) {
@@ -226,6 +239,7 @@ impl Authority {
             Event::Adopted(e) if state.session(e.session).is_some() => {
                 let holder = self.holder(&e.bearer, texts);
                 self.open(e.session, e.generation, holder, point);
+                self.roles_follow(e.session, e.generation, point);
             }
             Event::Carried(e) => self.restamp(e.session, e.generation, point),
             Event::Fenced(e) => {
@@ -240,8 +254,16 @@ impl Authority {
                 for dispatch in self.bindings_of(e.session) {
                     self.unbind(dispatch, point);
                 }
+                for role in self.roles_of(e.session) {
+                    self.role_ended(role, point);
+                }
             }
             Event::Accepted(e) => self.accepted(e.dispatch, point, state),
+            Event::HandedOver(e) => self.handed_over(e, point),
+            Event::RoleTaken(e) => self.role_taken(e, point),
+            Event::RoleLapsed(e) => self.role_ended(e.role, point),
+            Event::RoleReleased(e) => self.role_ended(e.role, point),
+            Event::RoleCleared(e) => self.role_ended(e.role, point),
             Event::Declined(e) => drop(self.unbind(e.dispatch, point)),
             Event::Reported(e) => drop(self.unbind(e.dispatch, point)),
             Event::Cancelled(e) => drop(self.unbind(e.dispatch, point)),
@@ -255,6 +277,7 @@ impl Authority {
                             ..session.generation
                         };
                         self.restamp(number, generation, point);
+                        self.roles_follow(number, generation, point);
                     }
                 }
             }
@@ -284,6 +307,75 @@ impl Authority {
             until: None,
         };
         self.bind(dispatch, item, binding);
+    }
+
+    /// A binding that goes over to another session: one stretch ends and the next begins.
+    fn handed_over(&mut self, e: &HandedOver, point: Point) {
+        let Some(item) = self.bound.get(&e.dispatch).copied() else {
+            return;
+        };
+        if self.unbind(e.dispatch, point).is_none() {
+            return;
+        }
+        let binding = Interval {
+            session: e.session,
+            generation: e.generation,
+            holder: self.holding(e.session).and_then(|i| i.holder),
+            dispatch: Some(e.dispatch),
+            since: point,
+            until: None,
+        };
+        self.bind(e.dispatch, item, binding);
+    }
+
+    fn role_taken(&mut self, e: &RoleTaken, point: Point) {
+        let of_session = self.holding(e.session).and_then(|i| i.holder);
+        let holder = of_session.map(|holder| Holder {
+            bearing: e.process.unwrap_or(holder.bearing),
+            ..holder
+        });
+        self.roles.entry(e.role).or_default().push(Interval {
+            session: e.session,
+            generation: e.under,
+            holder,
+            dispatch: None,
+            since: point,
+            until: None,
+        });
+    }
+
+    fn role_ended(&mut self, role: RoleNo, point: Point) {
+        let last = self.roles.get_mut(&role).and_then(|held| held.last_mut());
+        if let Some(last) = last {
+            last.until = last.until.or(Some(point));
+        }
+    }
+
+    fn roles_of(&self, session: SessionNo) -> Vec<RoleNo> {
+        let held = |i: &Interval| i.session == session && i.until.is_none();
+        let all = self.roles.iter();
+        all.filter(|(_, intervals)| intervals.last().is_some_and(held))
+            .map(|(role, _)| *role)
+            .collect()
+    }
+
+    /// Roles go on with their session under another generation: one stretch ends and the next begins.
+    fn roles_follow(&mut self, session: SessionNo, generation: Generation, point: Point) {
+        let holder = self.holding(session).and_then(|i| i.holder);
+        for role in self.roles_of(session) {
+            self.role_ended(role, point);
+            self.roles.entry(role).or_default().push(Interval {
+                session,
+                generation,
+                holder,
+                dispatch: None,
+                since: Point {
+                    event: "carried",
+                    ..point
+                },
+                until: None,
+            });
+        }
     }
 
     fn holder(&mut self, bearer: &Bearer, texts: &Texts) -> Holder {

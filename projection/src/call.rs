@@ -3,12 +3,17 @@
 use std::path::PathBuf;
 
 use tenure_core::command::{Outcome, Ref, Settlement};
+use tenure_core::disclosure::Rule;
 use tenure_core::generation::Generation;
 use tenure_core::history::ActivityKind;
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_log::journal::Deadline;
 
 pub use crate::host::ProcessChoice;
+
+mod role;
+
+pub use role::{RoleAt, RoleFault, RoleScope};
 
 /// An idempotency key: the same key with the same call is answered once and repeated ever after (DIS-17).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -27,6 +32,8 @@ pub struct Call {
     pub force: Option<String>,
     /// The idempotency key.
     pub key: Option<IdempotencyKey>,
+    /// The role that the token's session must hold.
+    pub require: Option<RoleAt>,
     /// When to give up waiting for the append lock or the disk.
     pub deadline: Deadline,
 }
@@ -41,6 +48,7 @@ impl Call {
             token: None,
             force: None,
             key: None,
+            require: None,
             deadline: Deadline::NEVER,
         }
     }
@@ -63,6 +71,13 @@ impl Call {
     #[must_use]
     pub fn keyed(mut self, key: impl Into<String>) -> Self {
         self.key = Some(IdempotencyKey(key.into()));
+        self
+    }
+
+    /// The same call, carried out only if the token's session holds a role.
+    #[must_use]
+    pub fn requiring(mut self, role: RoleAt) -> Self {
+        self.require = Some(role);
         self
     }
 
@@ -269,6 +284,62 @@ pub enum Verb {
         position: Position,
         /// Why.
         reason: String,
+    },
+    /// Takes a role.
+    TakeRole {
+        /// Which.
+        at: RoleAt,
+        /// The process whose end ends it too.
+        process: Option<ProcessChoice>,
+    },
+    /// Gives a role back.
+    ReleaseRole {
+        /// Which.
+        at: RoleAt,
+    },
+    /// Asks whether the token's session holds a role; a refusal is recorded.
+    CheckRole {
+        /// Which.
+        at: RoleAt,
+        /// The role generation it has to have.
+        generation: Option<Generation>,
+    },
+    /// Takes a role away from whoever holds it.
+    ClearRole {
+        /// Which.
+        at: RoleAt,
+        /// Why.
+        reason: String,
+    },
+    /// Gives a dispatch over to another session.
+    HandOff {
+        /// Which.
+        dispatch: DispatchNo,
+        /// To whom.
+        to: Name,
+        /// The generation it must have.
+        to_generation: Option<Generation>,
+    },
+    /// Says what applies where sessions meet in a place.
+    SetPolicy {
+        /// What.
+        rule: Rule,
+        /// Where: in it and below it.
+        scope: PathBuf,
+        /// Whether the path is one place on every host.
+        shared: bool,
+    },
+    /// Asks whether the token's session may change paths now, and records whom it was shown.
+    CheckWrite {
+        /// The paths.
+        writes: Vec<PathBuf>,
+    },
+    /// Says that somebody has seen to work that was reported blocked.
+    Attend {
+        /// The dispatch.
+        dispatch: DispatchNo,
+        /// What was done about it.
+        reason: Option<String>,
     },
     /// Says that somebody passed a guard on purpose. A token that is presented is recorded, and need not be current.
     BypassGuard {

@@ -28,6 +28,7 @@ mod refuse;
 mod settle;
 mod shelf;
 pub(crate) mod snapshot;
+mod wait;
 
 pub use answer::{Answer, Done, Grant};
 pub use group::Ticket;

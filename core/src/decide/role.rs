@@ -34,7 +34,8 @@ impl<'a> Named<'a> {
 
     fn find(self) -> Option<(RoleNo, &'a Role)> {
         let (ask, state) = (self.ask, self.ask.state);
-        let number = state.find_role(ask.text(self.role), self.scope, |t| ask.text(*t))?;
+        let scope = self.scope.map(|t| ask.text(*t));
+        let number = state.find_role(ask.text(self.role), &scope)?;
         Some((number, state.role(number)?))
     }
 

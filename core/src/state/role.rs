@@ -39,23 +39,16 @@ pub struct Role {
 }
 
 impl State {
-    /// The role of that name and scope, if it was ever taken. `text` gives the scope's texts.
-    pub fn find_role<'t, P>(
-        &'t self,
-        name: &[u8],
-        scope: &RoleScope<P>,
-        text: impl Fn(&P) -> &'t [u8],
-    ) -> Option<RoleNo> {
-        let asked = scope.map(text);
-        self.roles_named(name)
-            .iter()
-            .find(|number| {
-                self.role(**number).is_some_and(|role| {
-                    let known = role.scope.map(|symbol| self.pool.get(*symbol));
-                    known.is(&asked)
-                })
+    /// The role of that name and scope, if it was ever taken.
+    #[must_use]
+    pub fn find_role(&self, name: &[u8], scope: &RoleScope<&[u8]>) -> Option<RoleNo> {
+        let is = |number: &&RoleNo| {
+            self.role(**number).is_some_and(|role| {
+                let known = role.scope.map(|symbol| self.pool.get(*symbol));
+                known.is(scope)
             })
-            .copied()
+        };
+        self.roles_named(name).iter().find(is).copied()
     }
 
     /// The role of that number.

@@ -23,6 +23,7 @@ use tenure_core::path::{Anchor, Inode, Repository, Scope};
 use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 
 mod history;
+mod rights;
 
 const GENERATION: Generation = Generation {
     incarnation: 1,
@@ -80,6 +81,7 @@ fn commands() -> Vec<Command> {
         commands_1(),
         commands_2(),
         history::commands(),
+        rights::commands(),
         commands_of_checkouts(),
     ]
     .concat()
@@ -208,6 +210,7 @@ fn events() -> Vec<Event> {
         events_2(),
         events_3(),
         history::events(),
+        rights::events(),
         events_of_checkouts(),
     ]
     .concat()
@@ -427,6 +430,7 @@ fn request(command: Command) -> Request {
                 payload: [0xee; 16],
                 taken: None,
             }),
+            require: None,
         },
         texts,
         bodies,
@@ -459,6 +463,18 @@ fn lines() -> BTreeMap<String, String> {
         let name = format!("command-{:05}-{}", command.kind(), command.word());
         lines.insert(name, hex(&encoded(command, &[]).facts));
     }
+    let mut required = request(
+        Accept {
+            dispatch: DispatchNo(7),
+        }
+        .into(),
+    );
+    required.input.require = Some(rights::requirement());
+    let parts = v1::encode(&FENCE, &required, &[], || [0x11; 16]).expect("it encodes");
+    lines.insert("input-00002-required".to_owned(), hex(&parts.facts));
+    let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, required.time);
+    assert_eq!(asked, Ok(required.clone()), "a requirement comes back");
+    assert_eq!(v1::decode_key(&parts.facts), Ok(required.input.key));
     for event in events() {
         let name = format!("event-{:05}-{}", event.kind(), event.word());
         let command = Deliver {

@@ -1,12 +1,15 @@
 //! What a call is answered with.
 
 use tenure_core::command::{Command, Request};
-use tenure_core::disclosure::{Shared, instruction, shared};
+use tenure_core::disclosure::{Shared, instruction, shared, shared_at};
 use tenure_core::event::Event;
 use tenure_core::generation::Generation;
 use tenure_core::holder::{Verdict, judge};
-use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Name, SessionNo, Token};
+use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Name, RoleNo, SessionNo, Token};
+use tenure_core::path::Scope;
+use tenure_core::role::RoleScope;
 use tenure_core::state::{Former, Holder, Session, State};
+use tenure_core::text::{TextId, Texts};
 use tenure_log::position::Receipt;
 
 use crate::host::Host;
@@ -75,6 +78,24 @@ pub enum Answer {
         /// The index of the record there, from 1.
         index: u64,
     },
+    /// Of a role that was taken, or that the asker holds.
+    Role {
+        /// Which.
+        role: RoleNo,
+        /// Its generation.
+        generation: Generation,
+        /// Who holds it.
+        session: SessionNo,
+    },
+    /// Of the question whether paths may be changed now, and of an observation that met somebody new.
+    Met {
+        /// Who else works there.
+        shared: Vec<Shared>,
+        /// What to mind; `None` when alone.
+        instruction: Option<&'static str>,
+        /// Whether a policy wants this to be known first: not now, and the same question again is answered yes.
+        warned: bool,
+    },
     /// Of everything else.
     Plain,
 }
@@ -88,6 +109,14 @@ impl Answer {
                 grant.former.retain(living);
             }
             Self::Accepted {
+                shared,
+                instruction: said,
+                ..
+            } => {
+                retain_living(host, shared);
+                *said = instruction(shared);
+            }
+            Self::Met {
                 shared,
                 instruction: said,
                 ..
@@ -114,7 +143,19 @@ pub(crate) fn retain_living(host: &dyn Host, list: &mut Vec<Shared>) {
 }
 
 /// The answer that events give, read in the state that shows them.
-pub(super) fn answer(state: &State, events: &[Event]) -> Answer {
+pub(super) fn answer(state: &State, texts: &Texts, events: &[Event]) -> Answer {
+    if let Some(Event::RoleTaken(e)) = events.last() {
+        return Answer::Role {
+            role: e.role,
+            generation: e.generation,
+            session: e.session,
+        };
+    }
+    match events.last() {
+        Some(Event::Shown(e)) => return met(state, texts, e.session, &e.writes, false),
+        Some(Event::Warned(e)) => return met(state, texts, e.session, &e.writes, true),
+        _ => {}
+    }
     match events.first() {
         Some(Event::Registered(e)) => granted(state, e.session, e.generation),
         Some(Event::Adopted(e)) => granted(state, e.session, e.generation),
@@ -147,7 +188,56 @@ pub(super) fn standing(state: &State, request: &Request) -> (Moment, Answer) {
                 .and_then(|s| state.session(s));
             (session.map_or(state.at, Session::since), Answer::Plain)
         }
+        Command::TakeRole(c) => holding(state, request, c.role, &c.scope),
+        Command::CheckRole(c) => holding(state, request, c.role, &c.scope),
+        Command::CheckWrite(c) => {
+            let name = request.input.presented.map(|p| request.texts.get(p.name));
+            let asker = name.and_then(|name| state.find(name));
+            let answer = asker.map(|asker| met(state, &request.texts, asker, &c.writes, false));
+            (state.at, answer.unwrap_or(Answer::Plain))
+        }
         _ => (state.at, Answer::Plain),
+    }
+}
+
+/// The role that the asker holds already.
+fn holding(
+    state: &State,
+    request: &Request,
+    name: TextId,
+    scope: &RoleScope<TextId>,
+) -> (Moment, Answer) {
+    let text = |t: &TextId| request.texts.get(*t);
+    let number = state.find_role(text(&name), &scope.map(text));
+    let found = number.and_then(|n| Some((n, state.role(n)?)));
+    match found.and_then(|(n, role)| Some((n, role, role.holding.as_ref()?))) {
+        Some((number, role, holding)) => (
+            holding.since,
+            Answer::Role {
+                role: number,
+                generation: role.generation,
+                session: holding.session,
+            },
+        ),
+        None => (state.at, Answer::Plain),
+    }
+}
+
+fn met(
+    state: &State,
+    texts: &Texts,
+    asker: SessionNo,
+    writes: &[Scope<TextId>],
+    warned: bool,
+) -> Answer {
+    let text = |t: &TextId| texts.get(*t);
+    let scopes: Vec<_> = writes.iter().map(|scope| scope.map(text)).collect();
+    let list = shared_at(state, Some(asker), &scopes);
+    let said = instruction(&list);
+    Answer::Met {
+        shared: list,
+        instruction: said,
+        warned,
     }
 }
 

@@ -110,7 +110,7 @@ fn one(
             }
             Ok(Judged::Drafted {
                 draft,
-                answer: Box::new(answer(&live.state, &decision.events)),
+                answer: Box::new(answer(&live.state, &request.texts, &decision.events)),
             })
         }
         Err(refusal) => {

@@ -3,6 +3,7 @@
 
 use tenure_core::command::{Command, Ref, Request};
 use tenure_core::history::Activity;
+use tenure_core::role::RoleScope;
 use tenure_core::text::TextId;
 
 use super::keys::short;
@@ -21,6 +22,10 @@ pub(super) fn digest(request: &Request) -> [u8; 16] {
     said.number(input.presented.map_or(0, |p| p.generation.incarnation));
     said.number(input.presented.map_or(0, |p| p.generation.number));
     said.command(&input.command);
+    // A call that requires nothing has the digest that it had before anything could be required.
+    if let Some(required) = &input.require {
+        said.role(required.role, &required.scope, None);
+    }
     for body in request.bodies.iter() {
         said.bytes(body);
     }
@@ -122,8 +127,35 @@ impl Said<'_> {
                 self.activity(c.opens);
                 self.activity(c.closes);
             }
+            Command::HandOff(c) => {
+                self.number(c.dispatch.0);
+                self.text(Some(c.to));
+                self.number(c.to_generation.map_or(0, |g| g.incarnation));
+                self.number(c.to_generation.map_or(0, |g| g.number));
+            }
+            Command::SetPolicy(c) => {
+                self.number(u64::from(c.rule.number()));
+                self.number(u64::from(c.shared));
+                self.text(Some(c.scope.path));
+            }
+            Command::CheckWrite(c) => self.texts(c.writes.iter().map(|w| w.path)),
+            Command::TakeRole(c) => self.role(c.role, &c.scope, None),
+            Command::ReleaseRole(c) => self.role(c.role, &c.scope, None),
+            Command::CheckRole(c) => {
+                self.role(c.role, &c.scope, None);
+                self.number(c.generation.map_or(0, |g| g.incarnation));
+                self.number(c.generation.map_or(0, |g| g.number));
+            }
+            Command::ClearRole(c) => self.role(c.role, &c.scope, Some(c.reason)),
             other => self.about_one_thing(other),
         }
+    }
+
+    /// A role by its scope: whether that is a name or a place makes two of one text.
+    fn role(&mut self, role: TextId, scope: &RoleScope<TextId>, reason: Option<TextId>) {
+        self.texts([role, scope.text].into_iter());
+        self.number(u64::from(scope.place.is_some()));
+        self.text(reason);
     }
 
     /// Commands about one dispatch, envelope or position.
@@ -134,6 +166,7 @@ impl Said<'_> {
             Command::Report(c) => (c.dispatch.0, u64::from(c.outcome.number()), None),
             Command::Cancel(c) => (c.dispatch.0, 0, Some(c.reason)),
             Command::Fail(c) => (c.dispatch.0, 0, Some(c.reason)),
+            Command::Attend(c) => (c.dispatch.0, 0, c.reason),
             Command::Deliver(c) => (c.envelope.0, 0, None),
             Command::Acknowledge(c) => (c.envelope.0, 0, None),
             Command::Settle(c) => (0, u64::from(c.how.number()), Some(c.reason)),

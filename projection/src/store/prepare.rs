@@ -23,6 +23,7 @@ use super::Store;
 use super::{keys, payload};
 
 mod history;
+mod rights;
 
 /// A request that is ready to be judged.
 pub(super) struct Prepared {
@@ -47,15 +48,19 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         return Err(Error::Empty("the actor").into());
     }
     let actor = write.text("the actor", &actor, limits::LABEL_BYTES_MAX)?;
-    let command = write.command(&call.verb, actor)?;
+    let mut command = write.command(&call.verb, actor)?;
+    let require = call.require.as_ref();
+    let require = require.map(|at| write.role(at)).transpose()?;
     let presented = call.token.as_ref().map(|token| Presented {
         name: write.texts.add(token.name.as_str().as_bytes()),
         generation: token.generation,
         secret_matched: None,
     });
     let force = call.force.as_deref().map(|r| write.reason(r)).transpose()?;
-    let evidence = match &call.verb {
-        Verb::Adopt { name, labels, .. } => {
+    let evidence = match (&call.verb, &mut command) {
+        (Verb::HandOff { to, .. }, _) => evidence(store, to)?,
+        (_, Command::TakeRole(take)) => rights::look_at_holder(store, take, &write.texts)?,
+        (Verb::Adopt { name, labels, .. }, _) => {
             let evidence = evidence(store, name)?;
             labels_fit(store, name, labels)?;
             evidence
@@ -77,6 +82,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
             force,
             evidence,
             key: None,
+            require,
         },
         texts,
         bodies,
@@ -212,6 +218,9 @@ impl Writing<'_> {
 
     fn command(&mut self, verb: &Verb, actor: TextId) -> Result<Command, Error> {
         if let Some(command) = self.about_a_history(verb)? {
+            return Ok(command);
+        }
+        if let Some(command) = self.about_rights(verb)? {
             return Ok(command);
         }
         Ok(match verb {

@@ -8,7 +8,7 @@ use tenure_core::decide::stale_repeat;
 use tenure_core::event::{Entry, Event};
 use tenure_core::generation::Lapse;
 use tenure_core::id::Position;
-use tenure_core::refusal::Refusal;
+use tenure_core::refusal::{Code, Refusal};
 use tenure_core::state::State;
 use tenure_log::journal::{CounterTag, Deadline};
 
@@ -119,6 +119,7 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
         request.input.presented = None;
         request.input.force = None;
         request.input.evidence = None;
+        request.input.require = None;
         request.input.key = None;
         request.bodies = tenure_core::text::Bodies::default();
         let counted = Prepared {
@@ -136,21 +137,31 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
 fn again(store: &Store, request: &Request, prior: Prior) -> Result<Verdict, Error> {
     let entry = store.entry(prior.position)?;
     // What others were doing then shows in the state of then only. A grant that is current shows in today's.
-    let then = match entry.events.first() {
-        Some(Event::Accepted(_)) => Some(store.state_at(prior.position)?),
+    let then = match entry.events.last() {
+        Some(Event::Accepted(_) | Event::Joined(_) | Event::Shown(_) | Event::Warned(_)) => {
+            Some(store.state_at(prior.position)?)
+        }
         _ => None,
     };
     let live = store.live.read();
     let judged = live.state.at.position;
     if is_stale(&live.state, request, &entry) {
-        let refusal = stale_repeat(&live.state, request, prior.position);
+        let mut refusal = stale_repeat(&live.state, request, prior.position);
+        if !is_lapsed(&live.state, request, &entry) {
+            refusal.code = Code::RoleStale;
+            refusal.message = format!(
+                "it is recorded at position {}, and the role was given up or taken away since",
+                prior.position
+            );
+        }
         return Ok(Verdict::Refused {
             refusal: Box::new(refusal),
             judged,
             kept: Kept::Counted,
         });
     }
-    let answer = answer(then.as_ref().unwrap_or(&live.state), &entry.events);
+    let then = then.as_ref().unwrap_or(&live.state);
+    let answer = answer(then, &entry.texts, &entry.events);
     Ok(Verdict::Done {
         receipt: None,
         at: entry.at,
@@ -162,6 +173,16 @@ fn again(store: &Store, request: &Request, prior: Prior) -> Result<Verdict, Erro
 
 /// Whether what a recorded call stood on, or gave, is no longer current.
 fn is_stale(state: &State, request: &Request, entry: &Entry) -> bool {
+    let lost = |event: &Event| match event {
+        Event::RoleTaken(e) => state
+            .role(e.role)
+            .is_none_or(|role| role.generation != e.generation || role.holding.is_none()),
+        _ => false,
+    };
+    entry.events.iter().any(lost) || is_lapsed(state, request, entry)
+}
+
+fn is_lapsed(state: &State, request: &Request, entry: &Entry) -> bool {
     let current = match (entry.fence.session, entry.fence.granted, entry.fence.named) {
         (Some(session), Some(granted), _) => state.check(session, granted),
         (Some(session), None, Some(named)) => {

@@ -14,6 +14,8 @@ use tenure_log::frame::FrameRef;
 use super::shown;
 use crate::entry;
 
+mod rights;
+
 /// An event of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventView {
@@ -454,8 +456,7 @@ impl Spelling<'_> {
                     ("reason", Field::text(self.text(e.reason))),
                 ],
             ),
-            // Kinds of a later version of the rules that this page has no words for.
-            _ => (self.entry.fence.session, self.entry.fence.named, Vec::new()),
+            other => self.rights(other),
         }
     }
 }

@@ -10,6 +10,8 @@ use tenure_core::state::{CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState,
 use super::{DispatchView, Lens};
 use crate::error::Error;
 
+mod rights;
+
 /// An envelope.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EnvelopeView {
@@ -57,7 +59,14 @@ impl Lens<'_> {
                 Some(assignment_failed(dispatch.as_ref()).into_bytes())
             }
             (EnvelopeKind::Notice, NoticeKind::Newcomer) => {
-                Some(self.newcomer(&row, dispatch.as_ref()).into_bytes())
+                Some(self.newcomer(&row, dispatch.as_ref())?.into_bytes())
+            }
+            (EnvelopeKind::Notice, NoticeKind::RoleCleared | NoticeKind::RoleLapsed) => {
+                Some(self.role_lost(&row)?.into_bytes())
+            }
+            // Handed over: what there is to do stands where the dispatch was given.
+            (EnvelopeKind::Work, _) if row.body.is_none() => {
+                dispatch.as_ref().and_then(|d| d.body.clone())
             }
             (EnvelopeKind::Review, _) => self.review(&row)?,
             _ => self.body(row.located())?,
@@ -99,7 +108,11 @@ impl Lens<'_> {
     }
 
     /// Who joined, where, and what to mind.
-    fn newcomer(&self, row: &EnvelopeRow, dispatch: Option<&DispatchView>) -> String {
+    fn newcomer(
+        &self,
+        row: &EnvelopeRow,
+        dispatch: Option<&DispatchView>,
+    ) -> Result<String, Error> {
         let name = row.from.map(|s| self.name(s)).unwrap_or_default();
         let holder = row
             .from
@@ -110,7 +123,7 @@ impl Lens<'_> {
             None => name,
         };
         let Some(dispatch) = dispatch else {
-            return format!("{who} joined you. {INSTRUCTION_TREE}");
+            return self.newcomer_by_writing(row, &who);
         };
         let title = match &dispatch.title {
             Some(title) => format!("{} ({title})", dispatch.item),
@@ -129,10 +142,10 @@ impl Lens<'_> {
             Level::Tree => INSTRUCTION_TREE,
             Level::Repository => INSTRUCTION_REPOSITORY,
         };
-        format!(
+        Ok(format!(
             "{who} joined you at {places}: it works on {title}, {}.{ended} {instruction}",
             dispatch.id
-        )
+        ))
     }
 
     /// How near the newcomer is now; the nearest when its dispatch has ended.

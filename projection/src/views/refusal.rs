@@ -239,7 +239,8 @@ fn relation(code: Code) -> Option<Relation> {
         Code::NeverIssued => Some(Relation::NeverIssued),
         Code::Retired => Some(Relation::Retired),
         Code::AlreadyActive | Code::DuplicateItem => Some(Relation::Taken),
-        Code::Held | Code::NotYourEnvelope => Some(Relation::Foreign),
+        Code::Held | Code::NotYourEnvelope | Code::RoleHeld => Some(Relation::Foreign),
+        Code::RoleStale => Some(Relation::Superseded),
         _ => None,
     }
 }

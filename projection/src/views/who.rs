@@ -102,6 +102,9 @@ impl Lens<'_> {
         let Some(session) = self.state.session(row.session) else {
             return nobody;
         };
+        let live = self.state.live_dispatch_of(item);
+        let live = live.and_then(|d| self.state.live.get(&d));
+        let handed = live.and_then(|d| d.handed_by);
         // A binding that was carried begins anew, under the generation it was carried to.
         let last = session
             .grants
@@ -118,7 +121,7 @@ impl Lens<'_> {
             },
             None => PointView {
                 at: row.since,
-                event: "accepted",
+                event: handed.map_or("accepted", |_| "handed-over"),
             },
         };
         WhoView {

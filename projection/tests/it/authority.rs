@@ -49,6 +49,7 @@ fn raise(scene: &Scene) {
                     force: None,
                     evidence: None,
                     key: None,
+                    require: None,
                 },
                 texts,
                 bodies: Bodies::default(),

@@ -13,7 +13,7 @@
 //! record TEXT as=T [kind=K] [expect=N] [opens=KIND:ID] [closes=KIND:ID] [key=K]
 //! ```
 //!
-//! Views: `session NAME`, `inbox NAME`, `work`, `refusals`, `shared NAME|- PATH`, `log N` (the events at a
+//! Views: `session NAME`, `inbox NAME`, `work`, `roles`, `blocked`, `told NAME`, `refusals`, `shared NAME|- PATH`, `log N` (the events at a
 //! position), `findings`.
 
 use std::collections::BTreeMap;
@@ -299,6 +299,27 @@ impl Scene {
             }
             Answer::Dispatched { dispatch, envelope } => format!("{dispatch} {envelope}"),
             Answer::Sent { envelope } => envelope.to_string(),
+            Answer::Role {
+                role, generation, ..
+            } => {
+                let named = |s: &State| look::role(s, *role);
+                let named = store.view(named).expect("the log reads");
+                format!("{named} {generation}")
+            }
+            Answer::Met {
+                shared,
+                instruction,
+                warned,
+            } => {
+                let list = store
+                    .view(|s| look::listed(s, shared))
+                    .expect("the log reads");
+                match (instruction, warned) {
+                    (None, _) => "alone".into(),
+                    (Some(_), false) => format!("with{list}"),
+                    (Some(_), true) => format!("warned of{list}"),
+                }
+            }
             Answer::Recorded { index, .. } => format!("record {index}"),
             _ => "done".into(),
         };
@@ -314,6 +335,9 @@ impl Scene {
             "work" => view(&look::work),
             "refusals" => view(&look::refusals),
             "findings" => view(&look::findings),
+            "roles" => view(&look::roles),
+            "blocked" => view(&look::blocked),
+            "told" => view(&|s| look::told(s, name)),
             "log" => {
                 let position = Position(name.parse().expect("a position"));
                 let entry = &self.entries()[position.0 as usize - 1];

@@ -35,7 +35,7 @@ impl<'a> Look<'a> {
         let text = |t: &crate::text::TextId| self.entry.texts.get(*t);
         let name = text(&e.name);
         let parsed = core::str::from_utf8(name).is_ok_and(|t| crate::id::Name::parse(t).is_ok());
-        let known = self.state.find_role(name, &e.scope, text);
+        let known = self.state.find_role(name, &e.scope.map(text));
         let free = match (self.state.role(e.role), self.lapse()) {
             (None, None) => {
                 let first = Generation::first(self.state.incarnation);

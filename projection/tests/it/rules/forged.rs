@@ -1,7 +1,9 @@
 //! Frames that no program of ours could have written: honoured by nobody, changing nothing but the list of
 //! findings, and stopping appends until somebody has looked (F2).
 
-use tenure_core::event::{Event, Fence, FenceKind};
+use tenure_core::apply::{Applied, apply};
+use tenure_core::decide::stands;
+use tenure_core::event::{Entry, Event, Fence, FenceKind};
 use tenure_core::id::{Moment, Position};
 use tenure_core::state::State;
 
@@ -10,6 +12,7 @@ use crate::scene::Scene;
 mod frames;
 mod history;
 mod lists;
+mod rights;
 
 use frames::*;
 use lists::{bad, good};
@@ -22,7 +25,7 @@ fn scene() -> Scene {
         "register api \n register web \n register gone \n adopt api as=api@1
          dispatch one api \n dispatch two api as=web@1 writes=/w \n send api hello \n send api more
          dispatch tre web writes=/w \n accept d1 as=api@2 \n accept d3 as=web@1 \n ack e4 as=api@2
-         retire gone@1",
+         retire gone@1 \n role take api gone as=web@1",
     );
     scene.refusal("note late as=api@1");
     scene.check(
@@ -95,7 +98,7 @@ fn each_kind_of_event_is_honoured_under_its_own_fence_only() {
             ..grant(API, Some(2), 3)
         },
     ];
-    let good = [good(), history::good()].concat();
+    let good = [good(), history::good(), rights::good()].concat();
     let stands =
         |fence: &Fence, events: &[Event]| good.iter().any(|(f, e)| f == fence && e == events);
     let mut kinds = std::collections::BTreeSet::new();
@@ -121,18 +124,18 @@ fn each_kind_of_event_is_honoured_under_its_own_fence_only() {
             assert_finding(&scene, &before, &(other, events));
         }
     }
-    let raised = 20;
+    let (raised, attended) = (20, 58);
     assert_eq!(
-        kinds.len() + 1,
+        kinds.len() + 2,
         Event::KINDS.len(),
-        "all but {raised}, which needs a life of its own"
+        "all but {raised} and {attended}, which need a scene of their own"
     );
 }
 
 /// F2, B20: a fence that is current is not enough: the content has to be one that could be decided there.
 #[test]
 fn what_could_not_be_decided_there_is_a_finding() {
-    for (fence, events) in [bad(), history::bad()].concat() {
+    for (fence, events) in [bad(), history::bad(), rights::bad()].concat() {
         let scene = scene();
         let before = scene.state();
         scene.forge(&fence, TEXTS, &events);
@@ -177,4 +180,30 @@ fn findings_are_acknowledged_one_by_one() {
          note x as=api@2   => done"
     ));
     assert_eq!(scene.run_on(&scene.another(), "findings"), "");
+}
+
+/// F2: work that was reported blocked is seen to once, and no other work is.
+#[test]
+fn only_blocked_work_is_seen_to() {
+    let scene = scene();
+    scene.play("report d1 blocked as=api@2");
+    for fence in [Fence::NONE, write(API, 2), write(WEB, 1)] {
+        let mut state = scene.state();
+        let entry = Entry {
+            at: Moment {
+                position: Position(scene.frames() + 1),
+                ..Moment::default()
+            },
+            fence,
+            events: vec![rights::attended(1)],
+            ..Entry::default()
+        };
+        let entry = Entry {
+            incarnation: 1,
+            ..entry
+        };
+        assert!(stands(&state, &entry), "{fence:?}");
+        assert_eq!(apply(&mut state, &entry), Applied::Honoured);
+        assert!(!stands(&state, &entry), "once");
+    }
 }

@@ -107,29 +107,30 @@ fn incumbents_are_told_of_a_newcomer() {
     );
     scene.check(
         "accept d4 as=new@1 => with a(tree,declared) b(tree,observed)
-         inbox a    => e1 work pending@1; e6 notice pending@1 newcomer
-         inbox b    => e7 notice pending@1 newcomer
-         inbox c    => e3 work pending@1
-         inbox away => e2 work pending@1
+         inbox a    => e1 work pending@1; e2 notice pending@1 newcomer; e7 notice pending@1 newcomer
+         inbox b    => e8 notice pending@1 newcomer
+         inbox c    => e4 work pending@1
+         inbox away => e3 work pending@1
          accept d3 as=c@1   => with a(tree,declared) b(tree,observed) new(tree,declared)
-         send a next        => e11
-         inbox new  => e4 message pending@1; e5 work pending@1; e10 notice pending@1 newcomer",
+         send a next        => e12
+         inbox new  => e5 message pending@1; e6 work pending@1; e11 notice pending@1 newcomer",
     );
     let state = scene.state();
     for (number, newcomer, dispatch) in [
-        (6, "new", 4),
-        (7, "new", 4),
-        (8, "c", 3),
-        (9, "c", 3),
-        (10, "c", 3),
+        (2, "b", None),
+        (7, "new", Some(4)),
+        (8, "new", Some(4)),
+        (9, "c", Some(3)),
+        (10, "c", Some(3)),
+        (11, "c", Some(3)),
     ] {
         let row = state.envelopes.get(number).expect("issued");
         assert_eq!(row.from, Some(scene.number(newcomer)), "e{number}");
-        assert_eq!(row.dispatch, Some(DispatchNo(dispatch)), "e{number}");
+        assert_eq!(row.dispatch, dispatch.map(DispatchNo), "e{number}");
     }
     // Asking again tells nobody twice.
     scene.check(
         "accept d4 as=new@1 => with a(tree,declared) b(tree,observed) c(tree,declared) again",
     );
-    assert_eq!(scene.state().envelopes.len(), 12);
+    assert_eq!(scene.state().envelopes.len(), 13);
 }

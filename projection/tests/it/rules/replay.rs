@@ -72,6 +72,34 @@ impl Dice {
         format!("record text{} as={token}{more}{key}", self.roll(3))
     }
 
+    /// Any command about roles, hand-overs and policies, sensible or not.
+    fn about_rights(&mut self, token: &str, key: &str) -> String {
+        let (d, name) = (1 + self.roll(12), self.name());
+        let role = format!(
+            "{} {}",
+            self.of(&["lead", "scribe"]),
+            self.of(&["w", "/w/a"])
+        );
+        match self.roll(14) {
+            0..=2 => format!("role take {role} as={token}{key}"),
+            3 => format!("role take {role} as={token} pid={}", 80 + self.roll(2)),
+            4 => format!("role release {role} as={token}"),
+            5 => format!(
+                "role check {role} as={token} generation={}",
+                1 + self.roll(6)
+            ),
+            6 => format!("role clear {role}"),
+            7 | 8 => format!("handoff d{d} {name} as={token}{key}"),
+            9 => {
+                let rule = self.of(&["disclose", "warn-once", "refuse"]);
+                format!("policy {rule} {}", self.of(&["/w", "/w/a", "/w/b"]))
+            }
+            10 | 11 => format!("check {} as={token}", self.paths()),
+            12 => format!("attend d{d}"),
+            _ => format!("note text as={token} require=lead@w"),
+        }
+    }
+
     /// Any command, sensible or not.
     fn line(&mut self, scene: &Scene) -> String {
         let (d, e) = (1 + self.roll(12), 1 + self.roll(30));
@@ -81,7 +109,7 @@ impl Dice {
         } else {
             format!(" as={token}")
         };
-        match self.roll(22) {
+        match self.roll(28) {
             0 => format!("register {name} engine=claude label=k:v{key}"),
             1 => format!("register {name} checkout=/w{key}"),
             2 => format!("adopt {name}{key}"),
@@ -106,6 +134,7 @@ impl Dice {
             15 => format!("send {name} hello as={token} re=e{e}{key}"),
             16 => format!("deliver e{e} as={token}"),
             17..=20 => self.about_a_history(scene, &token, &key),
+            22..=27 => self.about_rights(&token, &key),
             _ => format!("ack e{e} as={token}"),
         }
     }
@@ -161,7 +190,8 @@ fn a_random_stream_replays_to_the_same_state_and_the_same_judgements() {
                         pidfs: None,
                     }
                 };
-                scene.stage.sees(77, answer);
+                let pid = [77, 80, 81][dice.roll(3) as usize];
+                scene.stage.sees(pid, answer);
             }
             let line = dice.line(&scene);
             scene.run(&line);

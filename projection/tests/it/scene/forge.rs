@@ -36,6 +36,7 @@ pub fn empty_request(texts: &[&str]) -> Request {
             force: None,
             evidence: None,
             key: None,
+            require: None,
         },
         texts: table,
         bodies,

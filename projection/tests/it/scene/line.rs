@@ -9,6 +9,7 @@ use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_projection::call::{Bearer, Call, Label, ProcessChoice, Verb};
 
 mod history;
+mod rights;
 
 /// A line in its words: plain ones, and `key=value`.
 pub struct Words<'l> {
@@ -102,6 +103,9 @@ pub fn call(words: &Words<'_>) -> Call {
     }
     if let Some(reason) = words.text("force") {
         call = call.by_force(reason);
+    }
+    if let Some(role) = words.named.get("require") {
+        call = call.requiring(role.parse().expect("a role"));
     }
     if let Some(key) = words.text("key") {
         call = call.keyed(key);
@@ -212,6 +216,6 @@ fn verb_on_checkouts(words: &Words<'_>, first: &str) -> Verb {
             modified: Time(5),
             reason: words.reason(),
         },
-        _ => history::verb(words, first),
+        _ => rights::verb(words).unwrap_or_else(|| history::verb(words, first)),
     }
 }

@@ -95,3 +95,39 @@ pub fn findings(state: &State) -> String {
     let positions: Vec<_> = state.findings.iter().map(ToString::to_string).collect();
     positions.join(" ")
 }
+
+/// `ROLE@SCOPE`.
+pub fn role(state: &State, number: tenure_core::id::RoleNo) -> String {
+    let role = state.role(number).expect("the role exists");
+    let text = |symbol| state.pool.string(symbol);
+    format!("{}@{}", text(role.name), text(role.scope.text))
+}
+
+/// Every role that was ever taken: `ROLE@SCOPE GENERATION HOLDER`.
+pub fn roles(state: &State) -> String {
+    let mut text = String::new();
+    for (n, record) in state.roles.iter().enumerate() {
+        let holder = record.holding.as_ref().map(|h| state.name(h.session));
+        let named = role(state, tenure_core::id::RoleNo(n as u64));
+        let holder = holder.unwrap_or_else(|| "-".into());
+        writeln!(text, "{named} {} {holder}", record.generation).expect("a string grows");
+    }
+    text
+}
+
+/// Work that was reported blocked, and that nobody has seen to.
+pub fn blocked(state: &State) -> String {
+    let numbers: Vec<_> = state.blocked.keys().map(ToString::to_string).collect();
+    numbers.join(" ")
+}
+
+/// Whom the current holder of a session was shown: `NAME@GENERATION at POSITION`.
+pub fn told(state: &State, name: &str) -> String {
+    let session = state.find(name.as_bytes()).and_then(|n| state.session(n));
+    let mut text = String::new();
+    for told in &session.expect("the session exists").told {
+        let (peer, at) = (state.name(told.peer), told.at.position);
+        writeln!(text, "{peer}@{} at {at}", told.generation).expect("a string grows");
+    }
+    text
+}
