@@ -448,6 +448,26 @@ fn counters_and_blobs_are_shared(bench: &dyn Bench) {
         two.snapshots().read("state-1").expect("read"),
         Some(b"second".to_vec())
     );
+    let mut part = [0; 64];
+    for (offset, room) in [(0, 64), (1, 2), (500, 4)] {
+        let whole = two
+            .snapshots()
+            .read("state-1")
+            .expect("read")
+            .expect("there");
+        let wanted: Vec<u8> = whole.iter().skip(offset).take(room).copied().collect();
+        let read = two
+            .snapshots()
+            .read_part("state-1", offset as u64, &mut part[..room]);
+        let read = read.expect("read").expect("there");
+        assert_eq!(part[..read], wanted, "{room} bytes from {offset}");
+    }
+    assert_eq!(
+        two.snapshots()
+            .read_part("state-2", 0, &mut part)
+            .expect("read"),
+        None
+    );
     assert_eq!(two.snapshots().list().expect("listed"), ["state-1"]);
     for name in ["../home", "a/b", "", ".hidden"] {
         assert!(

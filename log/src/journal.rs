@@ -256,6 +256,12 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// When it exists and cannot be read, or the name is not a plain name.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error>;
+    /// As many bytes of the blob from `offset` on as `into` has room for and the blob has; `None` when there is
+    /// none of that name.
+    ///
+    /// # Errors
+    /// When it exists and cannot be read, or the name is not a plain name.
+    fn read_part(&self, name: &str, offset: u64, into: &mut [u8]) -> Result<Option<usize>, Error>;
     /// Replaces the blob: all of it or nothing, durable on return.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ use crate::error::{Error, Trace};
 use crate::host::Host;
 use crate::source::{Looking, Source};
 use crate::store::answer::retain_living;
-use crate::store::keys;
+use crate::store::keys::{self, KeyDigest};
 use crate::store::live::Live;
 use crate::store::snapshot;
 
@@ -289,17 +289,18 @@ impl Reader {
     /// # Errors
     /// When the log cannot be read.
     pub fn outcome(&self, trace: &Trace) -> Result<Known, Error> {
-        let head = self.ready(matches!(trace, Trace::Key(_)))?;
+        self.catch_up()?;
+        let (head, prior) = match trace {
+            // In one hold of the state: whatever is read anew in between would know of no key.
+            Trace::Key(key) => self.live.write().prior(&*self.source, keys::digest(key))?,
+            Trace::Receipt(_) => (self.live.read().head, None),
+        };
         self.source.settle(head.position)?;
         let absent = Known::Absent {
             searched: Position(head.position.0),
         };
         let position = match trace {
-            Trace::Key(key) => self
-                .live
-                .read()
-                .known_prior(keys::digest(key))
-                .map(|prior| prior.position),
+            Trace::Key(_) => prior.map(|prior| prior.position),
             Trace::Receipt(receipt) => {
                 let here = receipt.store == self.id()?
                     && receipt.position <= head.position
@@ -320,15 +321,17 @@ impl Reader {
         })
     }
 
-    /// Catches up, and loads the keys if the next answer asks for them.
-    pub(crate) fn ready(&self, keyed: bool) -> Result<Head, Error> {
+    /// Catches up, and looks these keys up.
+    pub(crate) fn ready(&self, keys: &[KeyDigest]) -> Result<Head, Error> {
         self.catch_up()?;
-        if keyed {
-            let mut live = self.live.write();
-            live.load_keys(&*self.source)?;
-            return Ok(live.head);
+        if keys.is_empty() {
+            return Ok(self.live.read().head);
         }
-        Ok(self.live.read().head)
+        let mut live = self.live.write();
+        for key in keys {
+            live.look_up(&*self.source, *key)?;
+        }
+        Ok(live.head)
     }
 
     /// When a frame was written, and its head.

@@ -25,6 +25,7 @@ pub(crate) mod live;
 mod payload;
 mod prepare;
 mod refuse;
+pub(crate) mod runs;
 mod settle;
 mod shelf;
 pub(crate) mod snapshot;

@@ -332,6 +332,20 @@ impl Blobs for MemoryBlobs {
         Ok(self.blobs.lock().get(name).cloned())
     }
 
+    fn read_part(&self, name: &str, offset: u64, into: &mut [u8]) -> Result<Option<usize>, Error> {
+        super::plain_name(name)?;
+        let blobs = self.blobs.lock();
+        let Some(blob) = blobs.get(name) else {
+            return Ok(None);
+        };
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(blob.len());
+        let read = into.len().min(blob.len() - from);
+        into[..read].copy_from_slice(&blob[from..from + read]);
+        Ok(Some(read))
+    }
+
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         super::plain_name(name)?;
         self.blobs.lock().insert(name.to_owned(), bytes.to_vec());

@@ -20,7 +20,7 @@ use crate::error::{Error, Failure, Trace};
 
 use super::answer::{Answer, Done};
 use super::judge::{Judged, Kept, judge};
-use super::keys::Prior;
+use super::keys::{KeyDigest, Prior};
 use super::live::Live;
 use super::prepare::Prepared;
 use super::{Store, refuse, snapshot};
@@ -220,10 +220,9 @@ fn transact(store: &Store, orders: &[Arc<Order>]) -> Vec<Verdict> {
 /// One transaction over the orders that are open. What a decision needs beyond the tail is read before: inside
 /// the transaction nothing but the tail is looked at.
 fn attempt(store: &Store, orders: &[Arc<Order>], open: &[usize], verdicts: &mut [Option<Verdict>]) {
-    let keyed = open
-        .iter()
-        .any(|n| orders[*n].prepared.lock().key.is_some());
-    let known = match store.ready(keyed) {
+    let key = |n: &usize| Some(orders[*n].prepared.lock().request.input.key?.digest);
+    let keys: Vec<KeyDigest> = open.iter().filter_map(key).collect();
+    let known = match store.ready(&keys) {
         Ok(head) => head,
         Err(error) => return fail(open, verdicts, &error),
     };
@@ -350,6 +349,7 @@ fn verdict(store: &Store, prepared: &Prepared, judged: Judged, fate: &Fate) -> O
         (Judged::Final(verdict), Fate::Written(_)) => Some(verdict),
         // Judged on a state that ran ahead of the log.
         (Judged::Final(_), Fate::Moved(_)) => None,
+        (Judged::Unread, Fate::Written(_) | Fate::Moved(_)) => None,
         (_, Fate::Failed(cause) | Fate::Unknown(_, cause)) => Some(Verdict::Failed(cause.clone())),
     }
 }

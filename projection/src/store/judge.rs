@@ -28,6 +28,8 @@ pub(super) enum Judged {
     Drafted { draft: usize, answer: Box<Answer> },
     /// Decided without a draft.
     Final(Verdict),
+    /// Not decided: what was read before the lock was given up since.
+    Unread,
 }
 
 /// Decides the open orders on the true head, applying each as it is decided.
@@ -77,7 +79,9 @@ fn one(
     }
     let request = &mut prepared.request;
     if let Some(key) = &mut request.input.key {
-        let prior = live.known_prior(key.digest);
+        let Some(prior) = live.known_prior(key.digest) else {
+            return Ok(Judged::Unread);
+        };
         if let Some(prior) = prior.filter(|prior| prior.payload == key.payload) {
             return Ok(Judged::Final(repeat(live, request, prior, at, drafts)?));
         }

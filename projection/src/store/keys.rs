@@ -1,7 +1,5 @@
 //! Idempotency keys: kept for ever, and read only when one is presented.
 
-pub(super) mod runs;
-
 use std::collections::HashMap;
 
 use tenure_core::codec::v1;
@@ -13,6 +11,8 @@ use crate::call::IdempotencyKey;
 use crate::error::Error;
 use crate::source::Source;
 
+use super::runs::{Rows, Runs};
+
 /// Where a key was used, and for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prior {
@@ -22,17 +22,26 @@ pub struct Prior {
     pub payload: [u8; 16],
 }
 
-/// Every key in the log up to some position.
-#[derive(Default)]
+/// A key's digest, its payload's, and the position.
+struct KeyRows;
+
+impl Rows for KeyRows {
+    const PREFIX: &'static str = "keys-";
+    const MAGIC: &'static [u8; 8] = b"tnrkey01";
+    const ROW_BYTES: usize = 16 + 16 + 8;
+}
+
+/// The digest of a key, as it is recorded.
+pub(crate) type KeyDigest = [u8; 16];
+
+/// The keys of a log up to some position: those of the newest frames, and of older ones those asked for.
 pub(crate) struct Keys {
-    /// Those that stand beside the snapshot.
-    runs: Vec<runs::Run>,
-    /// Those of the frames behind.
-    fresh: HashMap<[u8; 16], Prior>,
+    runs: Runs<KeyRows>,
+    known: HashMap<KeyDigest, Option<Prior>>,
 }
 
 /// How a key is recorded.
-pub(crate) fn digest(key: &IdempotencyKey) -> [u8; 16] {
+pub(crate) fn digest(key: &IdempotencyKey) -> KeyDigest {
     short(blake3::Hasher::new_derive_key("tenure idempotency key v1").update(key.0.as_bytes()))
 }
 
@@ -46,58 +55,110 @@ pub(crate) fn short(hasher: &blake3::Hasher) -> [u8; 16] {
 }
 
 impl Keys {
-    /// Reads the keys of every frame up to `head`.
+    /// Reads the keys up to `head` that stand in no file beside the snapshot.
     pub fn read(source: &dyn Source, head: Head) -> Result<Self, Error> {
-        let runs = runs::load(source, head)?;
-        let covered = runs::covered(&runs).position;
-        let mut keys = Self {
-            runs,
-            fresh: HashMap::new(),
-        };
-        keys.read_on(source, covered, head)?;
-        Ok(keys)
+        Self::behind(source, Runs::load(source, head)?, head)
     }
 
-    /// Takes in the keys of the frames behind `after`, up to `head`.
-    fn read_on(
+    fn behind(source: &dyn Source, runs: Runs<KeyRows>, head: Head) -> Result<Self, Error> {
+        let mut known = HashMap::new();
+        each(source, runs.covered().position, head, |key, prior| {
+            known.entry(key).or_insert(Some(prior));
+        })?;
+        Ok(Self { runs, known })
+    }
+
+    /// Makes sure that it is known where a key was used, up to `head`.
+    pub fn look_up(
         &mut self,
         source: &dyn Source,
-        after: position::Position,
+        key: KeyDigest,
         head: Head,
     ) -> Result<(), Error> {
-        let mut frames = source.read_from(after, Depth::Facts)?;
-        while let Some(frame) = frames.next() {
-            let frame = frame?;
-            if frame.header.position > head.position {
-                break;
+        if self.known.contains_key(&key) {
+            return Ok(());
+        }
+        match self.runs.find(source.blobs(), &key) {
+            Some(rows) => {
+                self.known
+                    .insert(key, rows.first().and_then(|row| prior(row)));
             }
-            self.note(&frame)?;
+            None => *self = Self::behind(source, Runs::none(), head)?,
         }
         Ok(())
     }
 
-    /// Takes in the key of one frame, if it has one that was appended as done. A refusal binds no key.
+    /// Takes in the key of one frame.
     pub fn note(&mut self, frame: &FrameRef<'_>) -> Result<(), Error> {
-        let position = Position(frame.header.position.0);
-        let key = v1::decode_key(frame.facts).map_err(|fault| Error::Facts { position, fault })?;
-        if let Some(key) = key.filter(|key| key.taken.is_none()) {
-            self.insert(
-                key.digest,
-                Prior {
-                    position,
-                    payload: key.payload,
-                },
-            );
+        if let Some((key, prior)) = of(frame)? {
+            self.insert(key, prior);
         }
         Ok(())
     }
 
-    pub fn insert(&mut self, key: [u8; 16], prior: Prior) {
-        self.fresh.entry(key).or_insert(prior);
+    /// Takes in a key that was used now. The first use is the one that counts.
+    pub fn insert(&mut self, key: KeyDigest, prior: Prior) {
+        self.known.entry(key).or_default().get_or_insert(prior);
     }
 
-    pub fn get(&self, key: [u8; 16]) -> Option<Prior> {
-        let known = self.runs.iter().find_map(|run| run.get(key));
-        known.or_else(|| self.fresh.get(&key).copied())
+    /// Where a key was used; `None` when it was not looked up.
+    pub fn get(&self, key: KeyDigest) -> Option<Option<Prior>> {
+        self.known.get(&key).copied()
     }
+}
+
+/// Writes down the keys up to `head`, which has to be durable.
+pub(super) fn extend(source: &dyn Source, head: Head) -> Result<(), Error> {
+    let runs = Runs::<KeyRows>::load(source, head)?;
+    let after = runs.covered().position;
+    if after >= head.position {
+        return Ok(());
+    }
+    let mut rows: Vec<Box<[u8]>> = Vec::new();
+    each(source, after, head, |key, prior| {
+        let mut row = Vec::with_capacity(KeyRows::ROW_BYTES);
+        row.extend_from_slice(&key);
+        row.extend_from_slice(&prior.payload);
+        row.extend_from_slice(&prior.position.0.to_le_bytes());
+        rows.push(row.into());
+    })?;
+    runs.extend(source, head, rows)
+}
+
+fn prior(row: &[u8]) -> Option<Prior> {
+    Some(Prior {
+        payload: *row.get(16..)?.first_chunk()?,
+        position: Position(u64::from_le_bytes(*row.last_chunk()?)),
+    })
+}
+
+/// The keys of the frames behind `after` and up to `head`.
+fn each(
+    source: &dyn Source,
+    after: position::Position,
+    head: Head,
+    mut take: impl FnMut(KeyDigest, Prior),
+) -> Result<(), Error> {
+    let mut frames = source.read_from(after, Depth::Facts)?;
+    while let Some(frame) = frames.next() {
+        let frame = frame?;
+        if frame.header.position > head.position {
+            break;
+        }
+        if let Some((key, prior)) = of(&frame)? {
+            take(key, prior);
+        }
+    }
+    Ok(())
+}
+
+/// The key of a frame that was appended as done. A refusal binds no key.
+fn of(frame: &FrameRef<'_>) -> Result<Option<(KeyDigest, Prior)>, Error> {
+    let position = Position(frame.header.position.0);
+    let key = v1::decode_key(frame.facts).map_err(|fault| Error::Facts { position, fault })?;
+    let key = key.filter(|key| key.taken.is_none());
+    Ok(key.map(|key| {
+        let payload = key.payload;
+        (key.digest, Prior { position, payload })
+    }))
 }

@@ -13,7 +13,7 @@ use crate::entry;
 use crate::error::Error;
 use crate::source::Source;
 
-use crate::store::keys::{Keys, Prior};
+use crate::store::keys::{KeyDigest, Keys, Prior};
 use crate::store::shelf::Shelf;
 use crate::store::snapshot;
 
@@ -23,7 +23,7 @@ pub(crate) struct Live {
     pub head: Head,
     /// Something was applied that may not be in the log: everything is rebuilt before it is used again.
     pub tainted: bool,
-    /// Keys, once one was asked for.
+    /// Keys, once one was presented.
     keys: Option<Keys>,
     /// Frames applied since the newest snapshot.
     pub since_snapshot: u64,
@@ -130,21 +130,32 @@ impl Live {
         applied
     }
 
-    /// Reads the keys of the whole log, unless that was done before.
-    pub fn load_keys(&mut self, source: &dyn Source) -> Result<(), Error> {
-        if self.keys.is_none() {
-            self.keys = Some(Keys::read(source, self.head)?);
-        }
-        Ok(())
+    /// Makes sure that it is known where a key was used.
+    pub fn look_up(&mut self, source: &dyn Source, key: KeyDigest) -> Result<(), Error> {
+        let keys = match &mut self.keys {
+            Some(keys) => keys,
+            none => none.insert(Keys::read(source, self.head)?),
+        };
+        keys.look_up(source, key, self.head)
     }
 
-    /// What was recorded under a key, as far as keys were loaded.
-    pub fn known_prior(&self, key: [u8; 16]) -> Option<Prior> {
-        self.keys.as_ref().and_then(|k| k.get(key))
+    /// Where a key was used up to the head.
+    pub fn prior(
+        &mut self,
+        source: &dyn Source,
+        key: KeyDigest,
+    ) -> Result<(Head, Option<Prior>), Error> {
+        self.look_up(source, key)?;
+        Ok((self.head, self.known_prior(key).flatten()))
+    }
+
+    /// What was recorded under a key; `None` when it was not looked up.
+    pub fn known_prior(&self, key: KeyDigest) -> Option<Option<Prior>> {
+        self.keys.as_ref()?.get(key)
     }
 
     /// Notes a key that was just appended.
-    pub fn note_key(&mut self, key: [u8; 16], prior: Prior) {
+    pub fn note_key(&mut self, key: KeyDigest, prior: Prior) {
         if let Some(keys) = &mut self.keys {
             keys.insert(key, prior);
         }

@@ -220,7 +220,7 @@ impl Store {
         // Nothing depends on it.
         let _ = self.journal().tend();
         let bytes = draft.save(self.journal())?;
-        keys::runs::extend(&*self.source, head)?;
+        keys::extend(&*self.source, head)?;
         let mut live = self.live.write();
         live.snapshot_bytes = bytes;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);

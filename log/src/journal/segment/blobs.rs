@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::journal::{Blobs, plain_name};
-use crate::storage::{self, Access, Directory, Storage};
+use crate::storage::{self, Access, Directory, Storage, StoredFile};
 
 /// The folder of derived files.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots";
@@ -31,6 +31,14 @@ impl FolderBlobs {
         Ok(format!("{SNAPSHOTS_FOLDER}/{}", plain_name(name)?))
     }
 
+    fn open(&self, path: &str) -> Result<Option<Arc<dyn StoredFile>>, Error> {
+        match self.dir.open(path, Access::Read) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("open", path, error)),
+        }
+    }
+
     fn failed(&self, op: &'static str, path: &str, error: io::Error) -> Error {
         storage::failed(op, self.dir.path_of(path), error)
     }
@@ -39,10 +47,8 @@ impl FolderBlobs {
 impl Blobs for FolderBlobs {
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let path = FolderBlobs::path(name)?;
-        let file = match self.dir.open(&path, Access::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.failed("open", &path, error)),
+        let Some(file) = self.open(&path)? else {
+            return Ok(None);
         };
         let size = file
             .size()
@@ -59,6 +65,16 @@ impl Blobs for FolderBlobs {
             .map_err(|error| self.failed("read", &path, error))?;
         bytes.truncate(read);
         Ok(Some(bytes))
+    }
+
+    fn read_part(&self, name: &str, offset: u64, into: &mut [u8]) -> Result<Option<usize>, Error> {
+        let path = FolderBlobs::path(name)?;
+        let Some(file) = self.open(&path)? else {
+            return Ok(None);
+        };
+        let read = storage::read_full(&*file, into, offset);
+        read.map(Some)
+            .map_err(|error| self.failed("read", &path, error))
     }
 
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {

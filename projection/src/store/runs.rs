@@ -1,0 +1,262 @@
+//! Sorted rows beside the snapshot: what opening never reads, and whoever asks finds in a few pages.
+//!
+//! Each file holds the rows of the frames behind one position and up to another. Never truth: a file that does not
+//! fit the log, or a page that is not what was written, is as good as none, and the frames are read instead.
+//!
+//! ```text
+//! page 0  magic:8 row_bytes:8 store:16 after:8 until:8 chain:16 rows:8 ... check:16
+//! page n  row* ... check:16          check = the first 16 bytes of BLAKE3(number of the page, page 0's check, page)
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use tenure_log::journal::Blobs;
+use tenure_log::position::{Chain, Head, Position, StoreId};
+
+use crate::error::Error;
+use crate::source::Source;
+
+use super::snapshot::stands;
+
+const PAGE_BYTES: usize = 4096;
+const CHECK_BYTES: usize = 16;
+const ROOM: usize = PAGE_BYTES - CHECK_BYTES;
+
+/// What rows are sorted by: the beginning of each.
+pub(crate) type Subject = [u8; 16];
+
+/// A kind of rows. They are sorted by all their bytes, of which the first 16 are the subject.
+pub(crate) trait Rows {
+    /// How names of files begin.
+    const PREFIX: &'static str;
+    /// The first bytes of a file.
+    const MAGIC: &'static [u8; 8];
+    /// Bytes of a row.
+    const ROW_BYTES: usize;
+}
+
+/// One file.
+struct Run {
+    name: String,
+    after: Position,
+    head: Head,
+    rows: usize,
+    check: [u8; CHECK_BYTES],
+}
+
+/// The files that fit a log, each behind the one before, from the beginning on.
+pub(crate) struct Runs<R> {
+    runs: Vec<Run>,
+    kind: PhantomData<R>,
+}
+
+fn check(number: u64, seed: &[u8], page: &[u8]) -> [u8; CHECK_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    hasher
+        .update(&number.to_le_bytes())
+        .update(seed)
+        .update(page);
+    *hasher
+        .finalize()
+        .as_bytes()
+        .first_chunk()
+        .expect("a BLAKE3 hash has 32 bytes")
+}
+
+/// The bounds in a file's name: what is only chosen by, never believed.
+fn bounds<R: Rows>(name: &str) -> Option<(u64, u64)> {
+    let (after, until) = name.strip_prefix(R::PREFIX)?.split_once('-')?;
+    Some((after.parse().ok()?, until.parse().ok()?))
+}
+
+/// Reads a page whole, if it is what was written.
+fn page(blobs: &dyn Blobs, name: &str, number: u64, seed: &[u8]) -> Option<Box<[u8]>> {
+    let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
+    let read = blobs.read_part(name, number * PAGE_BYTES as u64, &mut bytes);
+    let whole = matches!(read, Ok(Some(PAGE_BYTES)));
+    (whole && bytes[ROOM..] == check(number, seed, &bytes[..ROOM])).then_some(bytes)
+}
+
+impl Run {
+    /// Reads the first page of a file. `None` when it is none of ours, or of another store.
+    fn open<R: Rows>(blobs: &dyn Blobs, name: &str, store: StoreId) -> Option<Self> {
+        let first = page(blobs, name, 0, &[])?;
+        let word = |at: usize| first[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
+        let (after, until) = (word(32)?, word(40)?);
+        let fits = first[..8] == *R::MAGIC
+            && word(8) == Some(R::ROW_BYTES as u64)
+            && first[16..32] == store.0
+            && bounds::<R>(name) == Some((after, until));
+        let head = Head {
+            position: Position(until),
+            chain: Chain(*first[48..].first_chunk()?),
+        };
+        fits.then_some(Self {
+            name: name.to_owned(),
+            after: Position(after),
+            head,
+            rows: usize::try_from(word(64)?).ok()?,
+            check: *first[ROOM..].first_chunk()?,
+        })
+    }
+
+    fn save<R: Rows>(
+        blobs: &dyn Blobs,
+        store: StoreId,
+        (after, head): (Position, Head),
+        rows: &[&[u8]],
+    ) -> Result<String, Error> {
+        let mut bytes = Vec::with_capacity((rows.len() / per_page::<R>() + 2) * PAGE_BYTES);
+        bytes.extend_from_slice(R::MAGIC);
+        bytes.extend_from_slice(&(R::ROW_BYTES as u64).to_le_bytes());
+        bytes.extend_from_slice(&store.0);
+        bytes.extend_from_slice(&after.0.to_le_bytes());
+        bytes.extend_from_slice(&head.position.0.to_le_bytes());
+        bytes.extend_from_slice(&head.chain.0);
+        bytes.extend_from_slice(&(rows.len() as u64).to_le_bytes());
+        bytes.resize(ROOM, 0);
+        let seed = check(0, &[], &bytes);
+        bytes.extend_from_slice(&seed);
+        for (number, together) in (1..).zip(rows.chunks(per_page::<R>())) {
+            let begin = bytes.len();
+            together.iter().for_each(|row| bytes.extend_from_slice(row));
+            bytes.resize(begin + ROOM, 0);
+            let check = check(number, &seed, &bytes[begin..]);
+            bytes.extend_from_slice(&check);
+        }
+        let name = format!("{}{after}-{}", R::PREFIX, head.position);
+        blobs.write_atomic(&name, &bytes)?;
+        Ok(name)
+    }
+
+    fn pages<R: Rows>(&self) -> u64 {
+        self.rows.div_ceil(per_page::<R>()) as u64
+    }
+
+    /// The rows of page number `number`, from 1. `None` when they cannot be had.
+    fn rows<R: Rows>(&self, blobs: &dyn Blobs, number: u64) -> Option<Vec<Box<[u8]>>> {
+        let page = page(blobs, &self.name, number, &self.check)?;
+        let before = usize::try_from(number - 1).ok()? * per_page::<R>();
+        let count = self.rows.checked_sub(before)?.min(per_page::<R>());
+        let rows = page.chunks_exact(R::ROW_BYTES).take(count);
+        Some(rows.map(Box::from).collect())
+    }
+
+    /// Every row of a subject, in order. `None` when they cannot be had.
+    fn find<R: Rows>(&self, blobs: &dyn Blobs, subject: &Subject) -> Option<Vec<Box<[u8]>>> {
+        // The last page that begins below the subject may end with it.
+        let (mut low, mut high) = (1, self.pages::<R>() + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.rows::<R>(blobs, middle)?.first()?[..] < subject[..] {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let mut found = Vec::new();
+        for number in low.saturating_sub(1).max(1)..=self.pages::<R>() {
+            let rows = self.rows::<R>(blobs, number)?;
+            let beyond = rows.last().is_some_and(|row| row[..16] > subject[..]);
+            found.extend(rows.into_iter().filter(|row| row.starts_with(subject)));
+            if beyond {
+                break;
+            }
+        }
+        Some(found)
+    }
+}
+
+fn per_page<R: Rows>() -> usize {
+    ROOM / R::ROW_BYTES
+}
+
+impl<R: Rows> Runs<R> {
+    /// No files at all.
+    pub fn none() -> Self {
+        Self {
+            runs: Vec::new(),
+            kind: PhantomData,
+        }
+    }
+
+    /// The files that fit the log, up to `head` at most.
+    ///
+    /// # Errors
+    /// When the log cannot be read; a file that cannot be is as good as none.
+    pub fn load(source: &dyn Source, head: Head) -> Result<Self, Error> {
+        let (blobs, store) = (source.blobs(), source.identity()?.store);
+        // The longest run behind each position first.
+        let mut files: BTreeMap<(u64, Reverse<u64>), String> = BTreeMap::new();
+        for name in blobs.list().unwrap_or_default() {
+            let until = bounds::<R>(&name).filter(|(_, until)| *until <= head.position.0);
+            if let Some((after, until)) = until {
+                files.insert((after, Reverse(until)), name);
+            }
+        }
+        let mut found = Self::none();
+        for ((after, _), name) in &files {
+            if *after == found.covered().position.0
+                && let Some(run) = Run::open::<R>(blobs, name, store)
+                && stands(source, run.head)?
+            {
+                found.runs.push(run);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Up to where they go.
+    pub fn covered(&self) -> Head {
+        self.runs.last().map_or(Head::default(), |run| run.head)
+    }
+
+    /// Every row of a subject, in the order of the log. `None` when a page is not what was written: then what the
+    /// files stand for has to be read from the log.
+    pub fn find(&self, blobs: &dyn Blobs, subject: &Subject) -> Option<Vec<Box<[u8]>>> {
+        let mut all = Vec::new();
+        for run in &self.runs {
+            all.extend(run.find::<R>(blobs, subject)?);
+        }
+        Some(all)
+    }
+
+    /// Writes down the rows of the frames behind [`Runs::covered`] and up to `head`, which has to be durable, and
+    /// removes the files that are then not needed. A file is merged into the one before unless that is twice as
+    /// long, so that there are few of them and a row is written a few times in all.
+    ///
+    /// # Errors
+    /// When a file cannot be written, listed or removed.
+    pub fn extend(
+        mut self,
+        source: &dyn Source,
+        head: Head,
+        mut rows: Vec<Box<[u8]>>,
+    ) -> Result<(), Error> {
+        let blobs = source.blobs();
+        let mut after = self.covered().position;
+        while let Some(last) = self.runs.pop_if(|run| run.rows <= 2 * rows.len()) {
+            let pages = 1..=last.pages::<R>();
+            let older: Option<Vec<_>> = pages.map(|n| last.rows::<R>(blobs, n)).collect();
+            let Some(older) = older else {
+                // What it stands for is read from the log by whoever asks.
+                return Ok(blobs.remove(&last.name)?);
+            };
+            rows.extend(older.into_iter().flatten());
+            after = last.after;
+        }
+        rows.sort_unstable();
+        let rows: Vec<&[u8]> = rows.iter().map(|row| &**row).collect();
+        let saved = Run::save::<R>(blobs, source.identity()?.store, (after, head), &rows)?;
+        for name in blobs.list()? {
+            let over = bounds::<R>(&name).is_some_and(|(_, until)| until <= head.position.0);
+            let kept = name == saved || self.runs.iter().any(|run| run.name == name);
+            if over && !kept {
+                blobs.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+}
