@@ -38,6 +38,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Applied {
     }
     if !stands(state, entry) {
         state.findings.push(entry.at.position);
+        state.dishonoured.push(entry.at.position);
         return Applied::Finding;
     }
     let fold = Fold {
@@ -93,6 +94,9 @@ impl Fold<'_> {
             }
             Event::FindingAccepted(e) => state.findings.retain(|p| *p != e.position),
             Event::Recorded(e) => history::recorded(self, state, e),
+            Event::Reverted(e) => history::reverted(self, state, e),
+            Event::Branched(e) => history::branched(self, state, e),
+            Event::Renamed(e) => session::renamed(self, state, e),
             other => self.rights(state, other),
         }
     }

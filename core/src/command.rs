@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 
 use crate::disclosure::Rule;
 use crate::generation::Generation;
-use crate::history::Activity;
+use crate::history::{Activity, FoundRecord};
 use crate::holder::{Bearing, Evidence, HostId};
 use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, Time};
 use crate::path::Scope;
@@ -295,6 +295,37 @@ wire_kinds! {
             opens: Option<Activity>,
             /// The activity that ends with it.
             closes: Option<Activity>,
+        }
+        /// Hides what the session that the token names recorded behind a point of its history.
+        31 "revert" Revert {
+            /// The record that stays the newest; zero for none.
+            to: Position,
+            /// That record, as the log has it.
+            found: Option<FoundRecord>,
+        }
+        /// Begins a session whose history begins as that of another.
+        32 "branch" Branch {
+            /// The other.
+            source: TextId,
+            /// The new name.
+            name: TextId,
+            /// The last record that is taken over; `None`: as far as the source's history is whole.
+            at: Option<Position>,
+            /// That record, as the log has it.
+            found: Option<FoundRecord>,
+            /// Who will hold it.
+            bearer: Bearer,
+            /// Labels, which outrank those of the source.
+            labels: Vec<Label>,
+            /// The checkout it works in.
+            checkout: Option<Scope<TextId>>,
+        }
+        /// Gives a session another name; the one it had stays an alias.
+        33 "rename" Rename {
+            /// The session.
+            name: TextId,
+            /// The new name.
+            to: TextId,
         }
         /// Says that somebody passed a guard on purpose (GIT-13).
         50 "bypass-guard" BypassGuard {

@@ -10,6 +10,7 @@ use crate::event::{Event, Fence};
 use crate::refusal::Refusal;
 use crate::state::State;
 
+mod branch;
 mod checkout;
 mod fold;
 mod guard;
@@ -88,5 +89,8 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::SetPolicy(c) => policy::set(ask, c),
         Command::CheckWrite(c) => policy::check_write(ask, c),
         Command::Attend(c) => policy::attend(ask, c),
+        Command::Revert(c) => branch::revert(ask, c),
+        Command::Branch(c) => branch::branch(ask, c),
+        Command::Rename(c) => session::rename(ask, c),
     }
 }

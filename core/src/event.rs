@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::command::{Bearer, Label, Outcome, Ref, Settlement};
 use crate::disclosure::{Peer, Rule};
 use crate::generation::Generation;
-use crate::history::{Activity, BodyDigest, HistoryHash};
+use crate::history::{Activity, BodyDigest, HistoryHash, Point};
 use crate::holder::{Bearing, Evidence};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
 use crate::path::Scope;
@@ -264,6 +264,33 @@ wire_kinds! {
             opens: Option<Activity>,
             /// The activity that ended with it.
             closes: Option<Activity>,
+        }
+        /// What a session recorded behind a point is hidden; nothing is removed.
+        41 "reverted" Reverted {
+            /// Whose history.
+            session: SessionNo,
+            /// The point that the next record continues; `None`: the beginning.
+            to: Option<Point>,
+        }
+        /// A session begins with the history of another, up to a point. Labels that it was not given, the read
+        /// cursor, and messages that were delivered and not acknowledged are copied from the source, which is told
+        /// by a notice where it is active: first the notice, then the messages, numbered from `first_envelope`.
+        42 "branched" Branched {
+            /// The session, granted in the same frame.
+            session: SessionNo,
+            /// Whose history it begins with.
+            source: SessionNo,
+            /// Up to which point; `None`: it begins empty.
+            at: Option<Point>,
+            /// Number of the first envelope.
+            first_envelope: EnvelopeNo,
+        }
+        /// A session got another name; every one that it had stays an alias.
+        43 "renamed" Renamed {
+            /// The session.
+            session: SessionNo,
+            /// Its name from here on.
+            name: TextId,
         }
         /// Somebody passed a guard on purpose. It stands on no token: whoever does it answers for it as an
         /// operator, and the token that was presented is named as evidence.

@@ -1,11 +1,10 @@
 //! What a history is made of: digests, points and activities. How it is kept stands in `docs/histories.md`.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use bincode::{Decode, Encode};
 
-use crate::id::Position;
+use crate::id::{Position, SessionNo};
 use crate::text::TextId;
 
 /// The digest of a body as its frame's table has it: the first 16 bytes of BLAKE3(nonce, content). It cannot be
@@ -98,12 +97,14 @@ impl Hidden {
     }
 }
 
-/// Whether a record at `position` is visible under reverts made up to `until`.
-#[must_use]
-pub fn is_shown(reverts: &[Hidden], position: Position, until: Position) -> bool {
-    let mut made = reverts.iter().filter(|r| r.marker <= until);
-    !made.any(|r| r.hides(position))
+/// A record that was found in the log: what a decision about a place in a history is given, since records are no
+/// part of a state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
+pub struct FoundRecord {
+    /// Who recorded it.
+    pub session: SessionNo,
+    /// Its place.
+    pub point: Point,
+    /// How many calls and approvals were open behind it.
+    pub depth: u32,
 }
-
-/// A list of reverts, oldest first.
-pub type Reverts = Vec<Hidden>;

@@ -78,6 +78,10 @@ codes! {
     NameTaken = 25 "name-taken" exit 11,
     /// The history moved on since the caller looked.
     PositionMoved = 26 "position-moved" exit 11,
+    /// No visible record stands there at which a history can be cut.
+    BadPosition = 27 "bad-position" exit 64,
+    /// A session cannot be a branch of itself, nor be renamed to the name it has.
+    SameName = 28 "same-name" exit 64,
     /// Another session holds the role.
     RoleHeld = 30 "role-held" exit 12,
     /// The role is not, or no longer, the asker's.

@@ -25,7 +25,7 @@ pub mod session;
 pub mod table;
 pub mod work;
 
-pub use history::{History, OpenActivity};
+pub use history::{History, OpenActivity, Origin, Stretch};
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
 pub use policy::{Policy, Told};
 pub use role::{Holding, Role};
@@ -128,6 +128,8 @@ pub struct State {
     pub blocked: BTreeMap<DispatchNo, Text>,
     /// Frames that this state does not honour: their fence did not stand at their position.
     pub findings: Vec<Position>,
+    /// Every frame that was ever found so, also once somebody has looked at it: it stays without effect.
+    pub dishonoured: Vec<Position>,
     /// A deciding kind that this program does not know; while set, nothing may be appended.
     pub unknown: Option<u16>,
 }
@@ -373,6 +375,7 @@ impl Encode for State {
         self.policies.encode(encoder)?;
         self.blocked.encode(encoder)?;
         self.findings.encode(encoder)?;
+        self.dishonoured.encode(encoder)?;
         self.unknown.encode(encoder)
     }
 }
@@ -394,11 +397,14 @@ impl<C> Decode<C> for State {
             policies: Decode::decode(decoder)?,
             blocked: Decode::decode(decoder)?,
             findings: Decode::decode(decoder)?,
+            dishonoured: Decode::decode(decoder)?,
             unknown: Decode::decode(decoder)?,
             ..Self::default()
         };
         for (n, session) in state.sessions.iter().enumerate() {
-            state.by_name.insert(session.name, SessionNo(n as u64));
+            for name in session.aliases.iter().chain([&session.name]) {
+                state.by_name.insert(*name, SessionNo(n as u64));
+            }
         }
         let names: Vec<Symbol> = state.roles.iter().map(|role| role.name).collect();
         for (n, name) in names.into_iter().enumerate() {

@@ -271,6 +271,33 @@ pub enum Verb {
         /// The activity that ends with it.
         closes: Option<Activity>,
     },
+    /// Hides what the session that the token names recorded behind a point of its history.
+    Revert {
+        /// The record that stays the newest; zero for none.
+        to: Position,
+    },
+    /// Begins a session whose history begins as that of another.
+    Branch {
+        /// The other.
+        source: Name,
+        /// The new name.
+        name: Name,
+        /// The last record that is taken over; `None`: as far as the source's history is whole.
+        at: Option<Position>,
+        /// Who will hold it.
+        bearer: Bearer,
+        /// Labels, which outrank those of the source.
+        labels: Vec<Label>,
+        /// The checkout it works in.
+        checkout: Option<PathBuf>,
+    },
+    /// Gives a session another name; the one it had stays an alias.
+    Rename {
+        /// The session.
+        name: Name,
+        /// The new name.
+        to: Name,
+    },
     /// Says what happened to a store that refuses to write.
     Settle {
         /// What.

@@ -13,6 +13,7 @@ pub mod checkouts;
 pub mod diff;
 pub mod entry;
 pub mod error;
+pub mod history;
 pub mod host;
 pub mod projection;
 pub mod projector;

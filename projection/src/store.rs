@@ -172,7 +172,11 @@ impl Store {
     /// # Errors
     /// Only what is found before anything is decided: limits, paths, the process to be recorded.
     pub fn submit(&self, call: Call) -> Result<Ticket, Failure> {
-        if matches!(call.verb, Verb::Register { .. } | Verb::Adopt { .. }) {
+        let grants = matches!(
+            call.verb,
+            Verb::Register { .. } | Verb::Adopt { .. } | Verb::Branch { .. }
+        );
+        if grants {
             // Without it, holders of this boot are merely unknowable after the next one.
             let _ = self.host().remember_boot();
         }

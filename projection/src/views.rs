@@ -18,6 +18,7 @@ use crate::reader::Reader;
 
 mod event;
 mod holder;
+mod lineage;
 mod mail;
 mod refusal;
 mod role;
@@ -28,10 +29,11 @@ mod work;
 
 pub use event::{EventView, Field, events};
 pub use holder::HolderView;
+pub use lineage::{Kinship, LineageView};
 pub use mail::EnvelopeView;
 pub use refusal::{RefusalView, Stored};
 pub use role::{PolicyView, RoleView, ToldView};
-pub use session::{FormerView, SessionView};
+pub use session::{BranchView, FormerView, SessionView};
 pub use standing::{CheckView, LossView};
 pub use who::{PointView, WhoView};
 pub use work::{DispatchView, SharedView};

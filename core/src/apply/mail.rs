@@ -77,5 +77,8 @@ pub(super) fn close(
     let owner = row.session;
     if let Some(session) = state.sessions.get_mut(owner.index()) {
         session.inbox.retain(|e| *e != number);
+        if to == EnvelopeState::Acknowledged {
+            session.cursor = session.cursor.max(Some(number));
+        }
     }
 }

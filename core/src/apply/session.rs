@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::command::{Label, Ref};
-use crate::event::{Adopted, Carried, Fenced, Observed, Registered, Retired};
+use crate::event::{Adopted, Carried, Fenced, Observed, Registered, Renamed, Retired};
 use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::limits::{FORMER_PLACES_MAX, FORMERS_MAX, OBSERVED_SCOPES_MAX};
 use crate::state::{
@@ -39,6 +39,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
     } else {
         state.sessions.push(Session {
             name,
+            aliases: Vec::new(),
             generation: e.generation,
             retired: false,
             holder: Some(holder),
@@ -53,10 +54,22 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
             told: Vec::new(),
             open: Vec::new(),
             inbox: Vec::new(),
+            cursor: None,
             history: History::default(),
         });
         state.index_name(name, e.session);
     }
+}
+
+pub(super) fn renamed(fold: Fold<'_>, state: &mut State, e: &Renamed) {
+    let name = fold.symbol(state, e.name);
+    let Some(session) = state.sessions.get_mut(e.session.index()) else {
+        return;
+    };
+    let former = core::mem::replace(&mut session.name, name);
+    session.aliases.retain(|alias| *alias != name);
+    session.aliases.push(former);
+    state.index_name(name, e.session);
 }
 
 /// Sets labels over older ones; sorted by key, so that equal sets are equal lists.

@@ -6,15 +6,18 @@
 //! happen. What people may do by which right (evidence, force, keys) is not: an audit judges that from the
 //! input.
 
-use super::history::depth_after;
 use crate::event::{
-    Accepted, Adopted, AssignmentFailed, Cancelled, Carried, Dispatched, Entry, Event, Fence,
-    FenceKind, Fenced, Joined, Recorded, Refused, Registered, Retired, Sent,
+    Accepted, Adopted, AssignmentFailed, Branched, Cancelled, Carried, Dispatched, Entry, Event,
+    Fence, FenceKind, Fenced, Joined, Recorded, Refused, Registered, Renamed, Retired, Reverted,
+    Sent,
 };
 use crate::generation::{Generation, Standing};
 use crate::history::Activity;
 use crate::id::{DispatchNo, EnvelopeNo, Name, SessionNo};
 use crate::state::{DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, State};
+
+use super::branch::can_be_cut;
+use super::history::depth_after;
 
 mod role;
 
@@ -78,7 +81,9 @@ impl<'a> Look<'a> {
     fn decision(self) -> bool {
         use Event as E;
         match (self.entry.fence.kind, &*self.entry.events) {
-            (FenceKind::Grant, [E::Registered(_)]) => self.entry.fence.named.is_none(),
+            (FenceKind::Grant, [E::Registered(_)] | [E::Registered(_), E::Branched(_)]) => {
+                self.entry.fence.named.is_none()
+            }
             (
                 FenceKind::Grant,
                 [E::Registered(_), E::Fenced(_)] | [E::Adopted(_), E::Carried(_)],
@@ -88,7 +93,7 @@ impl<'a> Look<'a> {
             (FenceKind::Write, [E::HandedOver(h), E::Joined(j)]) => h.dispatch == j.dispatch,
             (FenceKind::Write, [E::RoleLapsed(l), E::RoleTaken(t)]) => l.role == t.role,
             (FenceKind::Write, [E::Observed(_), E::Shown(_)]) => true,
-            (_, [E::Joined(_) | E::RoleLapsed(_)]) => false,
+            (_, [E::Joined(_) | E::RoleLapsed(_) | E::Branched(_)]) => false,
             (FenceKind::None, [E::IncarnationRaised(_), E::HomeAccepted(_)]) => true,
             (_, events) => events.len() <= 1,
         }
@@ -117,6 +122,9 @@ impl<'a> Look<'a> {
                 .is_some_and(|row| row.state == EnvelopeState::Pending),
             Event::Acknowledged(e) => self.own(e.envelope).is_some_and(|row| row.is_open()),
             Event::Recorded(e) => self.recorded(e),
+            Event::Reverted(e) => self.reverted(e),
+            Event::Branched(e) => self.branched(e),
+            Event::Renamed(e) => self.renamed(e),
             Event::Refused(e) => self.by_nobody() && self.refused(e),
             Event::RefusalsCounted(e) => {
                 self.by_nobody() && self.state.refusal(e.refusal).is_some()
@@ -177,7 +185,8 @@ impl<'a> Look<'a> {
                 let name = core::str::from_utf8(text).is_ok_and(|t| Name::parse(t).is_ok());
                 name && self.state.find(text).is_none()
             }
-            Some(known) => known.retired && self.state.pool.get(known.name) == text,
+            // Under any name that it has or had.
+            Some(known) => known.retired && self.state.find(text) == Some(e.session),
         };
         free && self.granted(e.session, e.generation)
     }
@@ -305,6 +314,28 @@ impl<'a> Look<'a> {
             && !e.opens.is_some_and(is_open)
             && e.closes.is_none_or(is_open)
             && (e.body.0 as usize) < self.entry.bodies.len()
+    }
+
+    fn reverted(self, e: &Reverted) -> bool {
+        let idle = self
+            .state
+            .session(e.session)
+            .is_some_and(|s| s.history.open.is_empty() && s.history.tip.is_some());
+        self.by(e.session) && idle && (e.to.is_none() || can_be_cut(self.state, e.session, e.to))
+    }
+
+    /// The source was there before the session that the same frame grants.
+    fn branched(self, e: &Branched) -> bool {
+        self.granted(e.session, Generation::first(self.state.incarnation))
+            && can_be_cut(self.state, e.source, e.at)
+            && e.first_envelope == self.state.next_envelope()
+    }
+
+    fn renamed(self, e: &Renamed) -> bool {
+        let name = self.entry.texts.get(e.name);
+        let parses = core::str::from_utf8(name).is_ok_and(|t| Name::parse(t).is_ok());
+        let free = self.state.find(name).is_none_or(|taken| taken == e.session);
+        self.by(e.session) && parses && free
     }
 
     fn refused(self, e: &Refused) -> bool {

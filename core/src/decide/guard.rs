@@ -358,6 +358,7 @@ fn repeated(state: &State, request: &Request, code: Code) -> Refusal {
     let named = match &request.input.command {
         Command::Register(c) => state.find(ask.text(c.name)),
         Command::Adopt(c) => state.find(ask.text(c.name)),
+        Command::Branch(c) => state.find(ask.text(c.name)),
         _ => None,
     };
     let session = ask.presented_session().or(named);

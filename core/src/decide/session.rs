@@ -1,12 +1,13 @@
-//! Sessions: register, adopt, retire, note, observe.
+//! Sessions: register, adopt, rename, retire, note, observe.
 
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::command::{Adopt, Note, Observe, Register, Retire};
+use crate::command::{Adopt, Note, Observe, Register, Rename, Retire};
 use crate::event::{
-    Adopted, Carried, Event, Fence, FenceKind, Fenced, Noted, Observed, Registered, Retired,
+    Adopted, Carried, Event, Fence, FenceKind, Fenced, Noted, Observed, Registered, Renamed,
+    Retired,
 };
 use crate::generation::{Generation, Standing};
 use crate::holder::{Proof, Verdict};
@@ -15,10 +16,11 @@ use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{EnvelopeKind, EnvelopeState, Session};
 use crate::text::TextId;
 
+use super::branch::name_taken;
 use super::guard::{Ask, Authority};
 use super::{Decision, policy};
 
-fn grant(
+pub(super) fn grant(
     session: SessionNo,
     named: Option<Generation>,
     granted: Generation,
@@ -126,10 +128,7 @@ pub(super) fn adopt(ask: Ask<'_>, c: &Adopt) -> Result<Decision, Refusal> {
             ));
     }
     let handed_over = match ask.request.input.presented {
-        Some(presented) => {
-            let author = ask.author()?;
-            presented.name == c.name && author.session == number
-        }
+        Some(_) => ask.author()?.session == number,
         None => false,
     };
     let (verdict, proofs) = evidence(ask, number, session);
@@ -196,9 +195,39 @@ fn held(ask: Ask<'_>, number: SessionNo, verdict: Verdict, proofs: Vec<Proof>) -
             "shows what the holder last did, to wait for its retire",
         )
         .next(
+            format!("tenure branch {name} NEW-NAME"),
+            "goes on from a copy of its history, and leaves it alone",
+        )
+        .next(
             format!("tenure adopt {name} --force --reason TEXT"),
             "takes over at once; the holder is fenced, not stopped, and may still be writing files",
         )
+}
+
+/// Gives a session another name (BRN-22). Number, generation and history are as they were, and the old name leads
+/// to it for ever.
+pub(super) fn rename(ask: Ask<'_>, c: &Rename) -> Result<Decision, Refusal> {
+    let author = ask.author()?;
+    let (number, session) = ask.session(c.name)?;
+    if author.session != number {
+        return Err(not_its_token(ask, number, "renamed"));
+    }
+    if ask.state.pool.get(session.name) == ask.text(c.to) {
+        let name = ask.state.name(number);
+        return Err(ask
+            .refusal(Code::SameName, Some(number), &name)
+            .say(format!("it is called {name} already"))
+            .next(format!("tenure show {name}"), "shows it"));
+    }
+    // A name that it had before is its own, and it may go back to it.
+    if let Some(taken) = ask.state.find(ask.text(c.to)).filter(|t| *t != number) {
+        return Err(name_taken(ask, taken, &ask.string(c.to)));
+    }
+    let renamed = Renamed {
+        session: number,
+        name: c.to,
+    };
+    Ok(author.writes(vec![renamed.into()]))
 }
 
 /// Gives a session back (REG-20): idempotent until the next register. Without its token only by force.
@@ -208,7 +237,7 @@ pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
         return Err(ask.missing_token());
     }
     let (number, session) = ask.session(c.name)?;
-    let own = |name: TextId| ask.text(name) == ask.text(c.name);
+    let own = |name: TextId| ask.state.find(ask.text(name)) == Some(number);
     let authority = match input.presented {
         Some(p) if own(p.name) && session.retired && p.generation == session.generation => {
             return Ok(Decision::nothing());
@@ -216,7 +245,12 @@ pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
         Some(_) => match ask.author()? {
             author if author.session == number => Authority::Token(author),
             _ if input.force.is_some() => Authority::Operator,
-            _ => return Err(not_its_token(ask, number)),
+            _ => {
+                return Err(not_its_token(ask, number, "given back").next(
+                    format!("tenure retire {} --force --reason TEXT", ask.string(c.name)),
+                    "retires it as operator, on the record",
+                ));
+            }
         },
         None => Authority::Operator,
     };
@@ -235,8 +269,8 @@ pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
     Ok(authority.decides(vec![retired.into()]))
 }
 
-/// Only its own token gives a session back.
-fn not_its_token(ask: Ask<'_>, number: SessionNo) -> Refusal {
+/// What is done under its own token only.
+fn not_its_token(ask: Ask<'_>, number: SessionNo, what: &str) -> Refusal {
     let name = ask.state.name(number);
     let refusal = ask
         .refusal(Code::Held, Some(number), &name)
@@ -244,10 +278,10 @@ fn not_its_token(ask: Ask<'_>, number: SessionNo) -> Refusal {
         .relation(Relation::Foreign);
     let current = refusal.current.clone().unwrap_or_default();
     refusal
-        .say(format!("{current} is given back under its own token only"))
+        .say(format!("{current} is {what} under its own token only"))
         .next(
-            format!("tenure retire {name} --force --reason TEXT"),
-            "retires it as operator, on the record",
+            format!("tenure who {name}"),
+            "says who holds it and since when",
         )
 }
 

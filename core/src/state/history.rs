@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 
 use bincode::{Decode, Encode};
 
-use crate::history::{ActivityKind, HistoryHash, Point};
-use crate::id::{Moment, Position};
+use crate::history::{ActivityKind, Hidden, HistoryHash, Point};
+use crate::id::{Moment, Position, SessionNo};
 use crate::text::Text;
+
+use super::State;
 
 /// Something that a record opened and none has closed.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
@@ -20,6 +22,17 @@ pub struct OpenActivity {
     pub since: Moment,
 }
 
+/// Where a branched history comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Origin {
+    /// Whose history it begins with.
+    pub source: SessionNo,
+    /// Up to which point; `None`: it began empty.
+    pub at: Option<Point>,
+    /// When it was branched: what the source reverts later reaches no branch.
+    pub taken: Moment,
+}
+
 /// A history as decisions need it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
 pub struct History {
@@ -30,6 +43,10 @@ pub struct History {
     pub cut: Option<Point>,
     /// What is open, in the order of opening.
     pub open: Vec<OpenActivity>,
+    /// What is hidden, oldest first.
+    pub reverts: Vec<Hidden>,
+    /// Where it comes from, if it is a branch.
+    pub origin: Option<Origin>,
 }
 
 impl History {
@@ -69,5 +86,62 @@ impl History {
     pub(crate) fn end_open(&mut self) {
         self.open.clear();
         self.cut = self.tip;
+    }
+}
+
+/// The part of a history that one session recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// Who recorded it.
+    pub session: SessionNo,
+    /// It stands behind this position: that of the frame in which the session began.
+    pub after: Position,
+    /// The last position that was taken over of it.
+    pub taken: Position,
+    /// The last position that may be visible: what a branch reverted of its ancestor is not.
+    pub to: Position,
+    /// Reverts of that session count up to this position.
+    pub until: Position,
+}
+
+impl State {
+    /// Who recorded what is visible in the history of a session, as it stood behind `until`: the session itself
+    /// first, then each ancestor with what its branch took over.
+    #[must_use]
+    pub fn lineage(&self, session: SessionNo, until: Position) -> Vec<Stretch> {
+        let mut stretches = Vec::new();
+        let (mut number, mut taken, mut to, mut counted) = (session, until, until, until);
+        while let Some(record) = self.session(number) {
+            stretches.push(Stretch {
+                session: number,
+                after: record.registered_at.position,
+                taken,
+                to,
+                until: counted,
+            });
+            let history = &record.history;
+            let Some(origin) = history.origin else {
+                break;
+            };
+            // What is reverted to a point of an ancestor hides the ancestor's records behind that.
+            let reverts = history.reverts.iter().filter(|r| r.marker <= counted);
+            to = reverts.map(|r| r.to).fold(to, Position::min);
+            taken = taken.min(origin.at.map_or(Position(0), |at| at.position));
+            to = to.min(taken);
+            counted = origin.taken.position;
+            number = origin.source;
+        }
+        stretches
+    }
+
+    /// Who would have recorded what stands at `position`, if it is a record that is visible in that lineage.
+    #[must_use]
+    pub fn shown_in(&self, lineage: &[Stretch], position: Position) -> Option<SessionNo> {
+        let within = |s: &&Stretch| s.after < position && position <= s.to;
+        let stretch = lineage.iter().find(within)?;
+        let reverts = &self.session(stretch.session)?.history.reverts;
+        let mut made = reverts.iter().filter(|r| r.marker <= stretch.until);
+        let shown = !made.any(|r| r.hides(position)) && !self.dishonoured.contains(&position);
+        shown.then_some(stretch.session)
     }
 }

@@ -63,6 +63,8 @@ wire_enum! {
         AssignmentFailed = 1 "assignment-failed",
         /// Another session began to write where this one does.
         Newcomer = 2 "newcomer",
+        /// Another session was branched from this one.
+        Branched = 3 "branched",
         /// An operator took a role away.
         RoleCleared = 10 "role-cleared",
         /// A role was taken off a holder that was provably dead.

@@ -85,6 +85,8 @@ pub struct Former {
 pub struct Session {
     /// Its name.
     pub name: Symbol,
+    /// Names that it had before, oldest first; they still lead to it.
+    pub aliases: Vec<Symbol>,
     /// The current generation.
     pub generation: Generation,
     /// Whether it was given back.
@@ -113,6 +115,8 @@ pub struct Session {
     pub open: Vec<DispatchNo>,
     /// Envelopes neither acknowledged nor cancelled, oldest first.
     pub inbox: Vec<EnvelopeNo>,
+    /// The newest envelope that it acknowledged; `None` until it has acknowledged one.
+    pub cursor: Option<EnvelopeNo>,
     /// What it recorded.
     pub history: History,
 }

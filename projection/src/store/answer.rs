@@ -4,6 +4,7 @@ use tenure_core::command::{Command, Request};
 use tenure_core::disclosure::{Shared, instruction, shared, shared_at};
 use tenure_core::event::Event;
 use tenure_core::generation::Generation;
+use tenure_core::history::Point;
 use tenure_core::holder::{Verdict, judge};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Name, RoleNo, SessionNo, Token};
 use tenure_core::path::Scope;
@@ -70,6 +71,15 @@ pub enum Answer {
     Sent {
         /// The envelope.
         envelope: EnvelopeNo,
+    },
+    /// Of branch.
+    Branched {
+        /// The session granted.
+        grant: Grant,
+        /// Whose history it begins with.
+        source: SessionNo,
+        /// Up to which point; `None`: it begins empty.
+        at: Option<Point>,
     },
     /// Of record.
     Recorded {
@@ -155,6 +165,15 @@ pub(super) fn answer(state: &State, texts: &Texts, events: &[Event]) -> Answer {
         Some(Event::Shown(e)) => return met(state, texts, e.session, &e.writes, false),
         Some(Event::Warned(e)) => return met(state, texts, e.session, &e.writes, true),
         _ => {}
+    }
+    if let [Event::Registered(e), .., Event::Branched(branch)] = events
+        && let Answer::Granted(grant) = granted(state, e.session, e.generation)
+    {
+        return Answer::Branched {
+            grant,
+            source: branch.source,
+            at: branch.at,
+        };
     }
     match events.first() {
         Some(Event::Registered(e)) => granted(state, e.session, e.generation),

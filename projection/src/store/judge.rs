@@ -139,7 +139,7 @@ fn repeat(
 ) -> Result<Verdict, Error> {
     let grants = matches!(
         request.input.command,
-        Command::Register(_) | Command::Adopt(_)
+        Command::Register(_) | Command::Adopt(_) | Command::Branch(_)
     );
     let lapsed = [Code::StaleGeneration, Code::NeverIssued, Code::Retired];
     Ok(match decide(&live.state, request) {

@@ -121,6 +121,17 @@ impl Said<'_> {
                 self.number(c.bytes);
                 self.bytes(&c.modified.0.to_le_bytes());
             }
+            Command::Revert(c) => self.number(c.to.0),
+            Command::Branch(c) => {
+                self.text(Some(c.source));
+                self.text(Some(c.name));
+                self.number(c.at.map_or(u64::MAX, |p| p.0));
+                self.text(c.bearer.engine);
+                self.texts(c.labels.iter().map(|l| l.0));
+                self.texts(c.labels.iter().map(|l| l.1));
+                self.text(c.checkout.as_ref().map(|s| s.path));
+            }
+            Command::Rename(c) => self.texts([c.name, c.to].into_iter()),
             Command::Record(c) => {
                 self.text(Some(c.kind));
                 self.number(c.expect.map_or(u64::MAX, |p| p.0));

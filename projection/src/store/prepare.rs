@@ -65,6 +65,11 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
             labels_fit(store, name, labels)?;
             evidence
         }
+        (Verb::Branch { source, labels, .. }, _) => {
+            store.catch_up()?;
+            labels_fit(store, source, labels)?;
+            None
+        }
         _ => None,
     };
     let (texts, bodies) = (write.texts, write.bodies);
@@ -123,7 +128,8 @@ fn evidence(store: &Store, name: &Name) -> Result<Option<tenure_core::holder::Ev
     Ok(session.and_then(|s| store.evidence(&live.state, s)))
 }
 
-/// Whoever adopts adds labels to those that a session has: all together are limited.
+/// Whoever adopts adds labels to those that a session has, and whoever branches to those of the source: all
+/// together are limited.
 fn labels_fit(store: &Store, name: &Name, labels: &[call::Label]) -> Result<(), Error> {
     let live = store.live.read();
     let session = live.state.find(name.as_str().as_bytes());
@@ -217,7 +223,7 @@ impl Writing<'_> {
     }
 
     fn command(&mut self, verb: &Verb, actor: TextId) -> Result<Command, Error> {
-        if let Some(command) = self.about_a_history(verb)? {
+        if let Some(command) = self.about_a_history(verb, actor)? {
             return Ok(command);
         }
         if let Some(command) = self.about_rights(verb)? {

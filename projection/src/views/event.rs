@@ -3,7 +3,7 @@
 use tenure_core::command::{Bearer, Label, Request};
 use tenure_core::event::{Entry, Event};
 use tenure_core::generation::Generation;
-use tenure_core::history::Activity;
+use tenure_core::history::{Activity, Point};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
 use tenure_core::path::Scope;
 use tenure_core::refusal::Code;
@@ -366,6 +366,18 @@ impl Spelling<'_> {
                     ("body", self.body(Some(e.body))),
                 ],
             ),
+            Event::Reverted(e) => (Some(e.session), None, point("to", e.to)),
+            Event::Branched(e) => {
+                let mut payload = vec![("source", Field::text(self.name(e.source)))];
+                payload.extend(point("at", e.at));
+                payload.push(("first_envelope", Field::text(e.first_envelope)));
+                (Some(e.session), None, payload)
+            }
+            Event::Renamed(e) => (
+                Some(e.session),
+                None,
+                vec![("name", Field::text(self.text(e.name)))],
+            ),
             other => self.store(other),
         }
     }
@@ -459,4 +471,14 @@ impl Spelling<'_> {
             other => self.rights(other),
         }
     }
+}
+
+/// A point of a history; nothing for its beginning.
+fn point(name: &'static str, at: Option<Point>) -> Payload {
+    let number = |n: Option<u64>| n.map_or(Field::None, Field::Number);
+    vec![
+        (name, number(at.map(|p| p.position.0))),
+        ("record_index", number(at.map(|p| p.index))),
+        ("prefix_hash", Field::maybe(at.map(|p| p.hash))),
+    ]
 }

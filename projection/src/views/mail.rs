@@ -7,7 +7,7 @@ use tenure_core::id::{EnvelopeNo, Position, SessionNo};
 use tenure_core::path::Level;
 use tenure_core::state::{CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
 
-use super::{DispatchView, Lens};
+use super::{DispatchView, Lens, shown};
 use crate::error::Error;
 
 mod rights;
@@ -68,6 +68,7 @@ impl Lens<'_> {
             (EnvelopeKind::Work, _) if row.body.is_none() => {
                 dispatch.as_ref().and_then(|d| d.body.clone())
             }
+            (EnvelopeKind::Notice, NoticeKind::Branched) => Some(self.branched(&row)?.into_bytes()),
             (EnvelopeKind::Review, _) => self.review(&row)?,
             _ => self.body(row.located())?,
         };
@@ -145,6 +146,28 @@ impl Lens<'_> {
         Ok(format!(
             "{who} joined you at {places}: it works on {title}, {}.{ended} {instruction}",
             dispatch.id
+        ))
+    }
+
+    /// Who was branched from whom, where, and on whose behalf.
+    fn branched(&self, row: &EnvelopeRow) -> Result<String, Error> {
+        let branch = row.from.map(|s| self.name(s)).unwrap_or_default();
+        let source = self.name(row.session);
+        let origin = row
+            .from
+            .and_then(|s| self.state.session(s))
+            .and_then(|s| s.history.origin);
+        let actor = match self.frame(row.position)? {
+            Some((_, request)) => shown(request.texts.get(request.input.origin.actor)),
+            None => "somebody".to_owned(),
+        };
+        let place = match origin.and_then(|o| o.at) {
+            Some(at) => format!("behind the record at position {}", at.position),
+            None => "from its beginning".to_owned(),
+        };
+        Ok(format!(
+            "{actor} branched {branch} from {source}, {place}. What {source} has and does stays its own; \
+             acknowledging this notice is all it asks for."
         ))
     }
 

@@ -2,8 +2,9 @@
 
 use tenure_core::decide::describe;
 use tenure_core::generation::Generation;
-use tenure_core::id::{DispatchNo, Moment, SessionNo};
-use tenure_core::state::EnvelopeState;
+use tenure_core::history::Point;
+use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
+use tenure_core::state::{EnvelopeState, Session};
 
 use super::{HolderView, Lens, shown};
 
@@ -44,6 +45,29 @@ pub struct SessionView {
     pub pending: usize,
     /// Envelopes delivered and not acknowledged.
     pub delivered: usize,
+    /// The newest envelope that it acknowledged.
+    pub cursor: Option<EnvelopeNo>,
+    /// Names that it had before, oldest first.
+    pub aliases: Vec<String>,
+    /// How many records its history has.
+    pub records: u64,
+    /// Its newest record.
+    pub tip: Option<Point>,
+    /// Where it was branched, if it was.
+    pub branch: Option<BranchView>,
+    /// What its records opened and did not close, `KIND:ID`.
+    pub activities: Vec<String>,
+}
+
+/// Where a session was branched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BranchView {
+    /// The name of the session whose history it begins with.
+    pub source: String,
+    /// Up to which point; `None`: it began empty.
+    pub at: Option<Point>,
+    /// When.
+    pub taken: Moment,
 }
 
 /// A holder that was superseded without proof of death.
@@ -104,6 +128,26 @@ impl Lens<'_> {
             open: session.open.clone(),
             pending: envelopes(EnvelopeState::Pending),
             delivered: envelopes(EnvelopeState::Delivered),
+            cursor: session.cursor,
+            aliases: session.aliases.iter().map(|a| self.text(*a)).collect(),
+            records: session.history.count(),
+            tip: session.history.tip,
+            branch: self.branch(session),
+            activities: session
+                .history
+                .open
+                .iter()
+                .map(|a| format!("{}:{}", a.kind.as_str(), shown(a.id.as_bytes())))
+                .collect(),
+        })
+    }
+
+    /// Where a session was branched.
+    pub(super) fn branch(&self, session: &Session) -> Option<BranchView> {
+        session.history.origin.map(|origin| BranchView {
+            source: self.name(origin.source),
+            at: origin.at,
+            taken: origin.taken,
         })
     }
 

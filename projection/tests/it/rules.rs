@@ -2,6 +2,7 @@
 
 mod adoption;
 mod binding;
+mod branch;
 mod checkout;
 mod disclosure;
 mod dispatch;

@@ -11,10 +11,11 @@
 //! finding N
 //! bypass HOOK at=P [as=T] [said=S] [reason=R]      unlocked PATH [reason=R]
 //! record TEXT as=T [kind=K] [expect=N] [opens=KIND:ID] [closes=KIND:ID] [key=K]
+//! revert N as=T      branch SOURCE NAME [at=N] [pid=N] [engine=E] [label=K:V] [key=K]      rename NAME NEW as=T
 //! ```
 //!
-//! Views: `session NAME`, `inbox NAME`, `work`, `roles`, `blocked`, `told NAME`, `refusals`, `shared NAME|- PATH`, `log N` (the events at a
-//! position), `findings`.
+//! Views: `session NAME`, `history NAME [at=N] [all]`, `inbox NAME`, `work`, `roles`, `blocked`, `told NAME`,
+//! `refusals`, `shared NAME|- PATH`, `log N` (the events at a position), `findings`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -320,6 +321,11 @@ impl Scene {
                     (Some(_), true) => format!("warned of{list}"),
                 }
             }
+            Answer::Branched { grant, source, at } => {
+                let source = store.view(|s| s.name(*source)).expect("the log reads");
+                let at = at.map_or(0, |at| at.position.0);
+                format!("{} from {source} at {at}", grant.token)
+            }
             Answer::Recorded { index, .. } => format!("record {index}"),
             _ => "done".into(),
         };
@@ -332,6 +338,11 @@ impl Scene {
         match words.plain[0] {
             "session" => view(&|s| look::session(s, name)),
             "inbox" => view(&|s| look::inbox(s, name)),
+            "history" => {
+                let at = words.number("at").map(Position);
+                let all = words.plain.get(2) == Some(&"all");
+                Some(look::history(store, name, at, all))
+            }
             "work" => view(&look::work),
             "refusals" => view(&look::refusals),
             "findings" => view(&look::findings),

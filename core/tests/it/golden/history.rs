@@ -1,12 +1,28 @@
 //! Samples of the kinds that histories are made of.
 
-use tenure_core::command::{Command, Record};
-use tenure_core::event::{Event, Recorded};
-use tenure_core::history::{Activity, ActivityKind, HistoryHash};
-use tenure_core::id::{Position, SessionNo};
+use tenure_core::command::{Branch, Command, Record, Rename, Revert};
+use tenure_core::event::{Branched, Event, Recorded, Renamed, Reverted};
+use tenure_core::history::{Activity, ActivityKind, FoundRecord, HistoryHash, Point};
+use tenure_core::id::{EnvelopeNo, Position, SessionNo};
 use tenure_core::text::BodyId;
 
-use super::text;
+use super::{bearer, scope, text};
+
+fn point() -> Point {
+    Point {
+        position: Position(300),
+        index: 299,
+        hash: HistoryHash([0xab; 16]),
+    }
+}
+
+fn found() -> FoundRecord {
+    FoundRecord {
+        session: SessionNo(2),
+        point: point(),
+        depth: 1,
+    }
+}
 
 pub fn commands() -> Vec<Command> {
     vec![
@@ -19,6 +35,26 @@ pub fn commands() -> Vec<Command> {
                 id: text(9),
             }),
             closes: None,
+        }
+        .into(),
+        Revert {
+            to: Position(300),
+            found: Some(found()),
+        }
+        .into(),
+        Branch {
+            source: text(1),
+            name: text(0),
+            at: Some(Position(300)),
+            found: Some(found()),
+            bearer: bearer(),
+            labels: vec![(text(7), text(8))],
+            checkout: Some(scope()),
+        }
+        .into(),
+        Rename {
+            name: text(0),
+            to: text(1),
         }
         .into(),
     ]
@@ -39,6 +75,23 @@ pub fn events() -> Vec<Event> {
                 kind: ActivityKind::Approval,
                 id: text(9),
             }),
+        }
+        .into(),
+        Reverted {
+            session: SessionNo(3),
+            to: Some(point()),
+        }
+        .into(),
+        Branched {
+            session: SessionNo(4),
+            source: SessionNo(3),
+            at: Some(point()),
+            first_envelope: EnvelopeNo(300),
+        }
+        .into(),
+        Renamed {
+            session: SessionNo(3),
+            name: text(1),
         }
         .into(),
     ]

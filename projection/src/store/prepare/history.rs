@@ -1,8 +1,9 @@
 //! Calls about histories.
 
-use tenure_core::command::{Command, Record};
+use tenure_core::command::{Branch, Command, Record, Rename, Revert};
 use tenure_core::history;
 use tenure_core::limits;
+use tenure_core::text::TextId;
 
 use super::{Writing, within};
 use crate::call::{Activity, Verb};
@@ -10,7 +11,11 @@ use crate::error::Error;
 
 impl Writing<'_> {
     /// What a call about a history asks; `None` for any other call.
-    pub(super) fn about_a_history(&mut self, verb: &Verb) -> Result<Option<Command>, Error> {
+    pub(super) fn about_a_history(
+        &mut self,
+        verb: &Verb,
+        actor: TextId,
+    ) -> Result<Option<Command>, Error> {
         Ok(Some(match verb {
             Verb::Record {
                 kind,
@@ -29,11 +34,41 @@ impl Writing<'_> {
                 closes: closes.as_ref().map(|a| self.activity(a)),
             }
             .into(),
+            Verb::Revert { to } => Revert {
+                to: *to,
+                found: self.store.record_at(*to)?,
+            }
+            .into(),
+            Verb::Branch {
+                source,
+                name,
+                at,
+                bearer,
+                labels,
+                checkout,
+            } => Branch {
+                source: self.name(source),
+                name: self.name(name),
+                at: *at,
+                found: match at {
+                    Some(at) => self.store.record_at(*at)?,
+                    None => None,
+                },
+                bearer: self.bearer(bearer, actor)?,
+                labels: self.labels(labels)?,
+                checkout: checkout.as_ref().map(|c| self.scope(c)).transpose()?,
+            }
+            .into(),
+            Verb::Rename { name, to } => Rename {
+                name: self.name(name),
+                to: self.name(to),
+            }
+            .into(),
             _ => return Ok(None),
         }))
     }
 
-    fn record_kind(&mut self, kind: &str) -> Result<tenure_core::text::TextId, Error> {
+    fn record_kind(&mut self, kind: &str) -> Result<TextId, Error> {
         if kind.is_empty() {
             return Err(Error::Empty("the kind of a record"));
         }

@@ -25,7 +25,7 @@ fn scene() -> Scene {
         "register api \n register web \n register gone \n adopt api as=api@1
          dispatch one api \n dispatch two api as=web@1 writes=/w \n send api hello \n send api more
          dispatch tre web writes=/w \n accept d1 as=api@2 \n accept d3 as=web@1 \n ack e4 as=api@2
-         retire gone@1 \n role take api gone as=web@1",
+         retire gone@1 \n role take api gone as=web@1 \n record a as=api@2",
     );
     scene.refusal("note late as=api@1");
     scene.check(
@@ -37,6 +37,7 @@ fn scene() -> Scene {
 /// Everything but the list of findings and the position.
 fn without_findings(mut state: State) -> State {
     state.findings.clear();
+    state.dishonoured.clear();
     state.at = Moment::default();
     state
 }

@@ -27,7 +27,7 @@ impl Dice {
     }
 
     fn name(&mut self) -> &'static str {
-        self.of(&["api", "web", "ops"])
+        self.of(&["api", "web", "ops", "dev"])
     }
 
     /// Mostly a generation near the truth.
@@ -69,7 +69,17 @@ impl Dice {
             5 => format!(" expect={}", scene.frames().saturating_sub(self.roll(3))),
             _ => String::new(),
         };
-        format!("record text{} as={token}{more}{key}", self.roll(3))
+        let near = scene.frames().saturating_sub(self.roll(20));
+        let (name, other) = (self.name(), self.name());
+        match self.roll(12) {
+            0 => format!("revert {near} as={token}"),
+            1 => format!("branch {name} {other}{key}"),
+            2 => format!("branch {name} b{} label=k:w{key}", self.roll(40)),
+            3 => format!("branch {name} b{} at={near}", self.roll(40)),
+            4 => format!("branch b{} {other} at={near}", self.roll(40)),
+            5 => format!("rename {name} {other} as={token}"),
+            _ => format!("record text{} as={token}{more}{key}", self.roll(3)),
+        }
     }
 
     /// Any command about roles, hand-overs and policies, sensible or not.

@@ -34,6 +34,11 @@ impl<'l> Words<'l> {
         words
     }
 
+    /// A number that is named.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.named.get(key).map(|n| n.parse().expect("a number"))
+    }
+
     fn text(&self, key: &str) -> Option<String> {
         self.named.get(key).map(ToString::to_string)
     }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
+use tenure_core::id::Position;
 use tenure_core::state::State;
+use tenure_projection::history::{Passage, Span};
+use tenure_projection::store::Store;
 
 /// A list of shared sessions as text.
 pub fn listed(state: &State, shared: &[tenure_core::disclosure::Shared]) -> String {
@@ -130,4 +133,40 @@ pub fn told(state: &State, name: &str) -> String {
         writeln!(text, "{peer}@{} at {at}", told.generation).expect("a string grows");
     }
     text
+}
+
+/// The records of a history as `BODY@POSITION`, those of an ancestor with its name before it; with `all` what is
+/// hidden in brackets, and reverts.
+pub fn history(store: &Store, name: &str, at: Option<Position>, all: bool) -> String {
+    let state = store.view(Clone::clone).expect("the log reads");
+    let session = state.find(name.as_bytes()).expect("the session exists");
+    let span = Span {
+        session,
+        until: at.unwrap_or(state.at.position),
+        hidden: all,
+    };
+    let (mut words, mut next) = (Vec::new(), 1);
+    let each = |passage| {
+        words.push(match passage {
+            Passage::Record(r) => {
+                let body = String::from_utf8_lossy(r.body.as_deref().expect("it is there"));
+                let by = match r.origin == session {
+                    true => String::new(),
+                    false => format!("{}:", state.name(r.origin)),
+                };
+                let word = format!("{by}{body}@{}", r.at.position);
+                if r.hidden {
+                    format!("[{word}]")
+                } else {
+                    assert_eq!(r.index, next, "{word} of {name}");
+                    next += 1;
+                    word
+                }
+            }
+            Passage::Revert { to, at, .. } => format!("revert@{}:{to}", at.position),
+        });
+        Ok(true)
+    };
+    store.history(&state, span, each).expect("the log reads");
+    words.join(" ")
 }

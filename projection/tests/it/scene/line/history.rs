@@ -4,7 +4,7 @@ use tenure_core::history::ActivityKind;
 use tenure_core::id::{Name, Position};
 use tenure_projection::call::{Activity, Verb};
 
-use super::Words;
+use super::{Words, name};
 
 /// The activity that a word names, `KIND:ID`.
 pub fn activity(text: &str) -> Activity {
@@ -21,6 +21,7 @@ fn position(text: &str) -> Position {
 
 /// The call that a line about a history asks for.
 pub fn verb(words: &Words<'_>, first: &str) -> Verb {
+    let second = words.plain.get(2).copied().unwrap_or_default();
     let named = |key| words.named.get(key).copied();
     match words.plain[0] {
         "record" => Verb::Record {
@@ -29,6 +30,21 @@ pub fn verb(words: &Words<'_>, first: &str) -> Verb {
             expect: named("expect").map(position),
             opens: named("opens").map(activity),
             closes: named("closes").map(activity),
+        },
+        "revert" => Verb::Revert {
+            to: position(first),
+        },
+        "branch" => Verb::Branch {
+            source: name(first),
+            name: name(second),
+            at: named("at").map(position),
+            bearer: words.bearer(),
+            labels: words.labels(),
+            checkout: None,
+        },
+        "rename" => Verb::Rename {
+            name: name(first),
+            to: name(second),
         },
         other => panic!("the scene knows no {other}"),
     }

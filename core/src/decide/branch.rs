@@ -1,0 +1,187 @@
+//! Places in a history: branch and revert.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+
+use crate::command::{Branch, Revert};
+use crate::event::{Branched, Registered, Reverted};
+use crate::generation::Generation;
+use crate::history::{FoundRecord, Point};
+use crate::id::{Position, SessionNo};
+use crate::refusal::{Code, Refusal, Relation};
+use crate::state::{Session, State};
+
+use super::Decision;
+use super::guard::Ask;
+use super::session::grant;
+
+/// Makes a session whose history begins as that of another (BRN-1). One frame: whoever finds the name free gets
+/// it, and everybody else `name-taken` (BRN-3).
+pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
+    let state = ask.state;
+    let (source, record) = ask.session(c.source)?;
+    match state.find(ask.text(c.name)) {
+        Some(taken) if taken == source => return Err(same_name(ask, source)),
+        Some(taken) => return Err(name_taken(ask, taken, &ask.string(c.name))),
+        None => {}
+    }
+    let at = match c.at {
+        None => record.history.cut,
+        Some(at) => Some(place(ask, source, at, c.found)?),
+    };
+    let session = SessionNo(state.sessions.len() as u64);
+    let generation = Generation::first(state.incarnation);
+    let registered = Registered {
+        session,
+        name: c.name,
+        generation,
+        bearer: c.bearer,
+        labels: c.labels.clone(),
+        checkout: c.checkout.clone(),
+    };
+    let branched = Branched {
+        session,
+        source,
+        at,
+        first_envelope: state.next_envelope(),
+    };
+    let events = vec![registered.into(), branched.into()];
+    Ok(grant(session, None, generation, events))
+}
+
+/// Hides what stands behind a point of the author's own history (BRN-19).
+pub(super) fn revert(ask: Ask<'_>, c: &Revert) -> Result<Decision, Refusal> {
+    let author = ask.author()?;
+    let (number, state) = (author.session, ask.state);
+    let history = &state.sessions[number.index()].history;
+    let to = match c.to {
+        Position(0) => None,
+        position => Some(place(ask, number, position, c.found)?),
+    };
+    if let Some(open) = history.open.first() {
+        let name = state.name(number);
+        let what = format!(
+            "{}:{}",
+            open.kind.as_str(),
+            alloc::string::String::from_utf8_lossy(open.id.as_bytes())
+        );
+        return Err(ask
+            .refusal(Code::OpenObligations, Some(number), &name)
+            .say(format!(
+                "{name} has {} open activities, {what} since position {}; a history is not cut while it runs",
+                history.open.len(),
+                open.since.position
+            ))
+            .next(
+                format!("tenure record TEXT --closes {what}"),
+                "ends that one",
+            ));
+    }
+    if to == history.tip {
+        return Ok(Decision::nothing());
+    }
+    let session = number;
+    Ok(author.writes(vec![Reverted { session, to }.into()]))
+}
+
+/// The point behind a visible record at which no call or approval is open.
+fn place(
+    ask: Ask<'_>,
+    session: SessionNo,
+    at: Position,
+    found: Option<FoundRecord>,
+) -> Result<Point, Refusal> {
+    let (state, record) = (ask.state, &ask.state.sessions[session.index()]);
+    let tip = record.history.tip_position();
+    if at.0 == 0 || at > tip {
+        let newest = match tip.0 {
+            0 => "it is empty".to_string(),
+            _ => format!("its newest record is at position {tip}"),
+        };
+        return Err(bad_position(ask, session, at, &newest));
+    }
+    let found = found.filter(|f| f.point.position == at);
+    let writer = state.shown_in(&state.lineage(session, state.at.position), at);
+    let Some(found) = found.filter(|f| Some(f.session) == writer) else {
+        let why = "no visible record of it stands there";
+        return Err(bad_position(ask, session, at, why));
+    };
+    let ended = record.history.cut == Some(found.point);
+    if found.depth > 0 && !ended {
+        let why = "a call or an approval is open there, and a turn is not taken apart";
+        return Err(bad_position(ask, session, at, why));
+    }
+    Ok(found.point)
+}
+
+fn bad_position(ask: Ask<'_>, session: SessionNo, at: Position, why: &str) -> Refusal {
+    let name = ask.state.name(session);
+    let mut refusal = ask
+        .refusal(Code::BadPosition, Some(session), &name)
+        .say(format!(
+            "the history of {name} cannot be cut at position {at}: {why}"
+        ))
+        .next(
+            format!("tenure history {name}"),
+            "lists its records with their positions",
+        );
+    refusal.presented = Some(at.to_string());
+    let tip = ask.state.session(session).map(|s| s.history.tip_position());
+    refusal.current = tip.map(|tip| tip.to_string());
+    refusal
+}
+
+fn same_name(ask: Ask<'_>, source: SessionNo) -> Refusal {
+    let name = ask.state.name(source);
+    ask.refusal(Code::SameName, Some(source), &name)
+        .say(format!(
+            "{name} cannot be a branch of itself; a branch has a name of its own"
+        ))
+        .next(
+            format!("tenure branch {name} OTHER-NAME"),
+            "branches it under another name",
+        )
+}
+
+/// A name that any session has or had is taken for ever.
+pub(super) fn name_taken(ask: Ask<'_>, taken: SessionNo, wanted: &str) -> Refusal {
+    let name = ask.state.name(taken);
+    let retired = ask
+        .state
+        .session(taken)
+        .is_some_and(|s: &Session| s.retired);
+    let how = match (name == wanted, retired) {
+        (true, false) => format!("{name} is active"),
+        (true, true) => format!("{name} was given before, and is retired"),
+        (false, _) => format!("{wanted} is a name that {name} had"),
+    };
+    let mut refusal = ask
+        .refusal(Code::NameTaken, Some(taken), wanted)
+        .holder(ask.state)
+        .relation(Relation::Taken)
+        .say(how)
+        .next(format!("tenure show {name}"), "shows that session")
+        .next("tenure sessions --all".into(), "lists the names there are");
+    refusal.presented = Some(wanted.into());
+    refusal
+}
+
+/// Whether the history of `source` could be cut at `at` when a frame was read, as far as a state can say: index
+/// and digest of a record that is not the newest stand in its frame alone.
+pub(super) fn can_be_cut(state: &State, source: SessionNo, at: Option<Point>) -> bool {
+    let Some(history) = state.session(source).map(|s| &s.history) else {
+        return false;
+    };
+    let Some(at) = at else {
+        return history.cut.is_none();
+    };
+    if history.cut == Some(at) {
+        return true;
+    }
+    let behind = history
+        .tip
+        .is_some_and(|tip| at.position < tip.position && at.index > 0 && at.index < tip.index);
+    let lineage = state.lineage(source, state.at.position);
+    behind && state.shown_in(&lineage, at.position).is_some()
+}
