@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::command::{audit, forensics, look, mail, operate, sessions, work};
+use crate::command::{audit, forensics, look, mail, operate, roles, sessions, work};
 use crate::context::Context;
 use crate::exit::{self, Exit};
 use crate::fault::Stop;
@@ -107,6 +107,10 @@ pub enum Command {
     Cancel(work::cancel::Args),
     /// Say that an assignment failed after its session was connected
     Fail(work::fail::Args),
+    /// Give a dispatch over to another session; its item stays blocked throughout
+    Handoff(work::handoff::Args),
+    /// What applies in a place where sessions meet
+    Policy(work::policy::Args),
     /// Write something down
     Note(work::note::Args),
     /// Say what you are doing and where you wrote
@@ -121,12 +125,15 @@ pub enum Command {
     Inbox(mail::inbox::Args),
     /// Say that an envelope reached its session
     Deliver(mail::deliver::Args),
-    /// Say that an envelope was read
+    /// Say that an envelope was read, or that somebody has seen to blocked work
     Ack(mail::ack::Args),
     /// Wait until a token is no longer current
     Wait(mail::wait::Args),
 
-    /// Who holds it, now or then: a session, an item, a path
+    /// Take, give back, check and clear exclusive rights, or run a command that holds one
+    Role(roles::Args),
+
+    /// Who holds it, now or then: a session, an item, a role, a path
     Who(audit::who::Args),
     /// Every stretch of authority, from where to where
     Timeline(audit::timeline::Args),
@@ -171,10 +178,11 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     (
         "Work",
         &[
-            "dispatch", "accept", "decline", "report", "cancel", "fail", "note", "observe",
-            "outcome",
+            "dispatch", "accept", "decline", "report", "cancel", "fail", "handoff", "policy",
+            "note", "observe", "outcome",
         ],
     ),
+    ("Roles", &["role"]),
     ("Mail", &["send", "inbox", "deliver", "ack", "wait"]),
     (
         "Audit",
@@ -238,6 +246,9 @@ impl Command {
             Self::Report(args) => args.run(ctx),
             Self::Cancel(args) => args.run(ctx),
             Self::Fail(args) => args.run(ctx),
+            Self::Handoff(args) => args.run(ctx),
+            Self::Policy(args) => args.run(ctx),
+            Self::Role(args) => args.run(ctx),
             Self::Note(args) => args.run(ctx),
             Self::Observe(args) => args.run(ctx),
             Self::Outcome(args) => args.run(ctx),

@@ -5,6 +5,7 @@ pub mod forensics;
 pub mod look;
 pub mod mail;
 pub mod operate;
+pub mod roles;
 pub mod sessions;
 pub mod work;
 

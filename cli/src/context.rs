@@ -17,7 +17,7 @@ use crate::app::Global;
 use crate::clock;
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop, of_failure, of_store};
-use crate::input::Keyed;
+use crate::input::{self, Keyed};
 use crate::output::Output;
 
 /// What every command works with.
@@ -179,11 +179,25 @@ impl Context {
     /// # Errors
     /// The refusal with all that is known about it, or what failed.
     pub fn execute(&self, store: &Store, mutation: Mutation) -> Result<Done, Stop> {
+        self.execute_within(store, mutation, None)
+    }
+
+    /// Executes a call that takes a role, waiting for it until `wait`.
+    ///
+    /// # Errors
+    /// As [`Context::execute`]; `role-held` when the wait was in vain.
+    pub fn execute_within(
+        &self,
+        store: &Store,
+        mutation: Mutation,
+        wait: Option<Deadline>,
+    ) -> Result<Done, Stop> {
         let Mutation {
             verb,
             token,
             force,
             key,
+            require,
         } = mutation;
         let carried = carried(&verb);
         let mut call = Call::new(verb).until(self.deadline()?);
@@ -191,9 +205,12 @@ impl Context {
         call.force = force;
         call.actor = self.actor();
         call.key = key;
-        store
-            .execute(call)
-            .map_err(|failure| self.stop(store, failure, carried.as_deref()))
+        call.require = require.as_deref().map(input::role_at).transpose()?;
+        let answered = match wait {
+            Some(end) => store.execute_when_free(call, end),
+            None => store.execute(call),
+        };
+        answered.map_err(|failure| self.stop(store, failure, carried.as_deref()))
     }
 
     fn stop(&self, store: &Store, failure: Failure, carried: Option<&[u8]>) -> Stop {
@@ -222,6 +239,8 @@ pub struct Mutation {
     pub force: Option<String>,
     /// With which idempotency key.
     pub key: Option<tenure_projection::call::IdempotencyKey>,
+    /// Only under a role, `ROLE@SCOPE`.
+    pub require: Option<String>,
 }
 
 impl Mutation {
@@ -233,6 +252,7 @@ impl Mutation {
             token: None,
             force: None,
             key: keyed.key(),
+            require: keyed.required_role(),
         }
     }
 

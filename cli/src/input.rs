@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
-use tenure_projection::call::{Bearer, IdempotencyKey, Label, ProcessChoice};
+use tenure_projection::call::{Bearer, IdempotencyKey, Label, ProcessChoice, RoleAt, RoleFault};
 use tenure_projection::core::command::Ref;
 use tenure_projection::core::generation::Generation;
 use tenure_projection::core::id::{DispatchNo, EnvelopeNo, Name, Position, RefusalNo, Token};
@@ -36,9 +37,12 @@ impl Under {
     }
 }
 
-/// The idempotency key of a change.
+/// The idempotency key of a change, and the role that it asks for.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Keyed {
+    /// Only if the token's session holds this role; a scope is a name or a path
+    #[arg(long, value_name = "ROLE@SCOPE")]
+    require: Option<String>,
     /// The same key with the same command is answered once and repeated ever after
     #[arg(long, value_name = "K")]
     idempotency_key: Option<String>,
@@ -49,6 +53,12 @@ impl Keyed {
     #[must_use]
     pub fn key(&self) -> Option<IdempotencyKey> {
         self.idempotency_key.clone().map(IdempotencyKey)
+    }
+
+    /// The role required, as given.
+    #[must_use]
+    pub fn required_role(&self) -> Option<String> {
+        self.require.clone()
     }
 }
 
@@ -247,6 +257,32 @@ pub fn maybe_line(what: &str, given: Option<&OsStr>) -> Result<Option<String>, S
 /// As [`text`].
 pub fn maybe_text(given: Option<&OsStr>) -> Result<Option<Vec<u8>>, Stop> {
     given.map(text).transpose()
+}
+
+/// A role, `ROLE@SCOPE`.
+///
+/// # Errors
+/// When a part is missing or breaks the rules.
+pub fn role_at(text: &str) -> Result<RoleAt, Stop> {
+    text.parse().map_err(|fault| {
+        let cause = match fault {
+            RoleFault::NoScope => Cause::Usage,
+            _ => Cause::InvalidName,
+        };
+        Fault::new(cause, format!("{text:?}: {fault}")).into()
+    })
+}
+
+/// A length of time.
+///
+/// # Errors
+/// When it is none.
+pub fn duration(option: &str, text: &str) -> Result<Duration, Stop> {
+    let micros = clock::micros(text).and_then(|m| u64::try_from(m).ok());
+    micros.map(Duration::from_micros).ok_or_else(|| {
+        let message = format!("{option} {text:?} is no length of time, as 30s or 10m are");
+        Fault::usage(message).into()
+    })
 }
 
 /// A dispatch.

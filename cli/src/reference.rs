@@ -68,6 +68,11 @@ const KINDS: &[(&str, &str)] = &[
         "envelope",
         "id, kind, notice, session, generation, incarnation, from, dispatch, item, re, state, reason, body, position",
     ),
+    (
+        "role",
+        "role, scope, session, generation, incarnation, role_generation, role_incarnation, holder, since",
+    ),
+    ("policy", "rule, scope, shared, since"),
     ("done", "position, receipt, repeated"),
     ("outcome", "outcome"),
     (

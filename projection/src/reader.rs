@@ -6,11 +6,12 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tenure_core::apply::apply;
 use tenure_core::codec::v1;
-use tenure_core::disclosure::{Shared, instruction, shared};
+use tenure_core::disclosure::{Shared, instruction, shared_at};
 use tenure_core::event::Entry;
 use tenure_core::holder::{Evidence, judge};
 use tenure_core::id::{Moment, Position, SessionNo};
 use tenure_core::path::Scope;
+use tenure_core::role::RoleScope;
 use tenure_core::state::{Located, State};
 use tenure_log::format::RulesVersion;
 use tenure_log::frame::{Depth, FrameRef};
@@ -18,6 +19,7 @@ use tenure_log::journal::Deadline;
 use tenure_log::position::{self, Head, Receipt, StoreId};
 use tenure_log::storage::disk::Disk;
 
+use crate::call::{self, RoleAt};
 use crate::checkouts::locate;
 use crate::entry;
 use crate::error::{Error, Trace};
@@ -258,6 +260,26 @@ impl Reader {
         locate(&*self.host, &base, path).map_err(scope)
     }
 
+    /// Locates the scope of a role, where that is a path.
+    ///
+    /// # Errors
+    /// [`Error::Scope`].
+    pub fn locate_role(&self, at: &RoleAt) -> Result<RoleScope<Vec<u8>>, Error> {
+        Ok(match &at.scope {
+            call::RoleScope::Name(name) => RoleScope {
+                text: name.as_str().as_bytes().to_vec(),
+                place: None,
+            },
+            call::RoleScope::Path(path) => {
+                let place = self.locate(path)?;
+                RoleScope {
+                    text: place.path.clone(),
+                    place: Some(place),
+                }
+            }
+        })
+    }
+
     /// Who is at work where `paths` are, as `asker` would be told (DSC-10).
     ///
     /// # Errors
@@ -272,12 +294,8 @@ impl Reader {
             .map(|p| self.locate(p))
             .collect::<Result<_, _>>()?;
         self.view(|state| {
-            let mut state = state.clone();
-            let scopes: Vec<_> = located
-                .iter()
-                .map(|s| s.map(|p| state.pool.intern(p)))
-                .collect();
-            let mut list = shared(&state, asker, &scopes);
+            let scopes: Vec<_> = located.iter().map(|s| s.map(|p| p.as_slice())).collect();
+            let mut list = shared_at(state, asker, &scopes);
             retain_living(&*self.host, &mut list);
             let said = instruction(&list);
             (list, said)

@@ -13,6 +13,10 @@ use tenure_projection::views::{
 use super::{BAD, DIM, HEAD, PLAIN, WARN};
 use crate::clock::{age, now, rfc3339};
 
+mod rights;
+
+pub use rights::{policy, role, told};
+
 /// A line and how it looks.
 pub type Line = (Style, String);
 

@@ -20,6 +20,10 @@ use crate::fault::Fault;
 
 use super::escape::is_obeyed;
 
+mod rights;
+
+pub use rights::{policy, role, shared_list, told};
+
 /// A JSON object of one kind.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Object(Map<String, Value>);
@@ -303,12 +307,7 @@ pub fn accepted(
     Object::new("accepted")
         .with("dispatch", dispatch.id.to_string())
         .with("binding", binding)
-        .with(
-            "shared_checkout",
-            list.iter()
-                .map(|s| shared(s).into_value())
-                .collect::<Value>(),
-        )
+        .with("shared_checkout", shared_list(list))
         .with("instruction", instruction)
         .standing(receipt)
 }

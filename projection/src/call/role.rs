@@ -14,13 +14,13 @@ pub enum RoleScope {
 }
 
 impl RoleScope {
-    /// Reads a scope: a path where it is `.`, `..` or begins with `/`, `./` or `../`, else a name.
+    /// Reads a scope: a path where it begins with `/` or has `.` or `..` among its components, else a name.
     ///
     /// # Errors
     /// [`NameFault`] when it is neither.
     pub fn parse(text: &str) -> Result<Self, NameFault> {
-        let begins = |start| text.starts_with(start);
-        if matches!(text, "." | "..") || ["/", "./", "../"].into_iter().any(begins) {
+        let dots = text.split('/').any(|part| matches!(part, "." | ".."));
+        if dots || text.starts_with('/') {
             return Ok(Self::Path(text.into()));
         }
         Name::parse(text).map(Self::Name)

@@ -11,7 +11,7 @@ use tenure_core::role::RoleScope;
 use tenure_core::state::State;
 use tenure_log::journal::Deadline;
 
-use crate::call::{self, Call, RoleAt, Verb};
+use crate::call::{Call, RoleAt, Verb};
 use crate::error::{Error, Failure};
 
 use super::Store;
@@ -33,16 +33,7 @@ impl Store {
             return self.execute(call);
         };
         let (at, token) = (at.clone(), call.token.clone());
-        let place = match &at.scope {
-            call::RoleScope::Path(path) => Some(self.locate(path)?),
-            call::RoleScope::Name(_) => None,
-        };
-        let text = match (&place, &at.scope) {
-            (Some(place), _) => place.path.clone(),
-            (None, call::RoleScope::Name(name)) => name.as_str().as_bytes().to_vec(),
-            (None, call::RoleScope::Path(_)) => Vec::new(),
-        };
-        let scope = RoleScope { text, place };
+        let scope = self.locate_role(&at)?;
         loop {
             let (seen, free) = self.looks_free(&at, &scope, token.as_ref())?;
             let now = Instant::now();

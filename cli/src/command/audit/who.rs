@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use tenure_projection::authority::{Authority, When as Place};
+use tenure_projection::call::RoleAt;
 use tenure_projection::core::event::Entry;
-use tenure_projection::core::id::{Moment, SessionNo};
+use tenure_projection::core::id::{Moment, RoleNo, SessionNo};
+use tenure_projection::core::role::RoleScope;
 use tenure_projection::core::state::State;
 use tenure_projection::projector::Projector;
 use tenure_projection::reader::Reader;
@@ -22,7 +24,7 @@ use super::super::find;
 /// Arguments of `who`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// NAME or session:NAME, item:ID, path:P; a path where it begins with /, ./ or ../
+    /// NAME or session:NAME, item:ID, role:ROLE@SCOPE, path:P; a path where it begins with /, ./ or ../
     #[arg(value_name = "SUBJECT")]
     subject: String,
     /// A position, an RFC 3339 time, or an age (10m, 2h) [default: now]
@@ -34,6 +36,7 @@ pub struct Args {
 enum Subject {
     Session(String),
     Item(String),
+    Role(RoleAt),
     Path(PathBuf),
 }
 
@@ -49,7 +52,8 @@ impl Subject {
             Some(("session", name)) => Ok(Self::Session(name.to_owned())),
             Some(("item", item)) => Ok(Self::Item(item.to_owned())),
             Some(("path", path)) => Ok(Self::Path(path.into())),
-            Some((kind @ ("role" | "tree"), _)) => {
+            Some(("role", role)) => input::role_at(role).map(Self::Role),
+            Some((kind @ "tree", _)) => {
                 Err(Fault::usage(format!("this program knows no {kind}s")).into())
             }
             // A session's name may have a colon in it.
@@ -87,11 +91,18 @@ impl Args {
 
     /// From the state at the head: nothing is replayed.
     fn now(&self, ctx: &Context, reader: &Reader, subject: &Subject) -> Result<WhoView, Stop> {
+        let role = located(ctx, reader, subject)?;
         ctx.look(reader, |lens| {
             Ok(match subject {
                 Subject::Item(item) => Ok(lens.who_item(&self.subject, item.as_bytes())),
                 Subject::Session(name) => {
                     find(lens.state, name).map(|number| lens.who_session(&self.subject, number))
+                }
+                Subject::Role(at) => {
+                    let number = role
+                        .as_ref()
+                        .and_then(|scope| number(lens.state, at, scope));
+                    Ok(lens.who_role(&self.subject, number))
                 }
                 Subject::Path(_) => Ok(WhoView::nobody(&self.subject, lens.state.at)),
             })
@@ -120,6 +131,9 @@ impl Args {
                 authority.session_at(name.as_bytes(), replay.place)
             }
             Subject::Item(item) => authority.item_at(item.as_bytes(), replay.place),
+            Subject::Role(at) => located(ctx, reader, subject)?
+                .and_then(|scope| number(lens.state, at, &scope))
+                .and_then(|role| authority.role_at(role, replay.place)),
             Subject::Path(_) => None,
         };
         Ok(match interval {
@@ -166,6 +180,25 @@ impl Args {
         }
         Ok(views)
     }
+}
+
+/// Where a role is exclusive, for a subject that is one.
+fn located(
+    ctx: &Context,
+    reader: &Reader,
+    subject: &Subject,
+) -> Result<Option<RoleScope<Vec<u8>>>, Stop> {
+    let Subject::Role(at) = subject else {
+        return Ok(None);
+    };
+    let located = reader.locate_role(at);
+    located.map(Some).map_err(|error| ctx.fault(&error))
+}
+
+/// The role's number, if it was ever taken.
+fn number(state: &State, at: &RoleAt, scope: &RoleScope<Vec<u8>>) -> Option<RoleNo> {
+    let scope = scope.map(|text| text.as_slice());
+    state.find_role(at.role.as_str().as_bytes(), &scope)
 }
 
 /// The log, replayed with every stretch of authority, and the place asked about in it.

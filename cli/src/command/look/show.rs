@@ -45,8 +45,10 @@ impl Args {
 }
 
 fn session(ctx: &mut Context, store: &Reader, number: SessionNo) -> Result<Exit, Stop> {
-    let view = ctx.look(store, |lens| Ok(lens.session(number)))?;
-    let Some(view) = view else {
+    let view = ctx.look(store, |lens| {
+        Ok(lens.session(number).map(|view| (view, lens.told(number))))
+    })?;
+    let Some((view, told)) = view else {
         return Err(Fault::new(
             Cause::Fault,
             format!("session {number} was found and is not there"),
@@ -54,9 +56,11 @@ fn session(ctx: &mut Context, store: &Reader, number: SessionNo) -> Result<Exit,
         .into());
     };
     if ctx.out.is_json() {
-        ctx.out.object(&json::session(&view))?;
+        let object = json::session(&view).with("shown", json::told(&told));
+        ctx.out.object(&object)?;
     } else {
         ctx.out.lines(human::session(&view, clock::now()))?;
+        ctx.out.lines(human::told(&told))?;
     }
     Ok(Exit::DONE)
 }

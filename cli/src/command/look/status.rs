@@ -35,6 +35,9 @@ struct Status {
     needs: Vec<Need>,
 }
 
+/// What is shown of a report: `show dN` has the rest.
+const REPORT_CHARS_MAX: usize = 120;
+
 /// Something that waits for a person.
 struct Need {
     what: String,
@@ -153,6 +156,7 @@ fn look(lens: Lens<'_>, here: Option<&[SessionNo]>) -> Result<Status, Error> {
             )
         })
         .collect();
+    needs.extend(blocked(lens, here)?);
     for session in &sessions {
         needs.extend(of_session(session));
         needs.extend(of_mail(lens, session)?);
@@ -172,6 +176,33 @@ fn need(what: String, command: String, effect: &'static str) -> Need {
         what,
         next: Next { command, effect },
     }
+}
+
+/// Work that was reported blocked, until somebody says to have seen to it or gives its item again.
+fn blocked(lens: Lens<'_>, here: Option<&[SessionNo]>) -> Result<Vec<Need>, Error> {
+    let mut needs = Vec::new();
+    for id in lens.state.blocked.keys() {
+        let owner = lens.state.dispatch(*id).map(|row| row.session);
+        let is_here = here.is_none_or(|here| owner.is_some_and(|o| here.contains(&o)));
+        let Some(view) = lens.dispatch(*id)?.filter(|_| is_here) else {
+            continue;
+        };
+        let report = view.report.as_deref().unwrap_or_default();
+        let report = String::from_utf8_lossy(report);
+        let said = match report.lines().next() {
+            Some(line) => format!(
+                ": {}",
+                line.chars().take(REPORT_CHARS_MAX).collect::<String>()
+            ),
+            None => String::new(),
+        };
+        needs.push(need(
+            format!("{id} ({}) of {} is blocked{said}", view.item, view.session),
+            format!("tenure ack {id} --reason TEXT"),
+            "says that you have seen to it, and so does giving the item again",
+        ));
+    }
+    Ok(needs)
 }
 
 fn of_session(session: &SessionView) -> Vec<Need> {

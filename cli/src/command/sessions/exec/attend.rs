@@ -1,0 +1,164 @@
+//! Looking after a command: signals are handed on, a loss is told, its end is waited for.
+
+use std::process::Child;
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+use tenure_projection::core::state::State;
+use tenure_projection::log::journal::Deadline;
+use tenure_projection::store::Store;
+
+use crate::exit::Cause;
+use crate::fault::{Fault, Stop};
+use crate::output::escape;
+
+use super::gate;
+
+/// How long to sleep at most where nothing tells that the log went on.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What to do when what the command holds is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum OnLost {
+    /// Say so on standard error.
+    Notify,
+    /// Say so, and send SIGTERM.
+    Term,
+    /// Nothing.
+    Nothing,
+}
+
+/// A command that is looked after.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Watched {
+    /// What it holds, for people.
+    pub what: String,
+    /// What to do when that is lost.
+    pub on_lost: OnLost,
+}
+
+/// What wakes the thread that looks after the command.
+enum Woken {
+    Signal(i32),
+    Lost(String),
+}
+
+/// Begins to catch signals: before there is anything to hand them to, so that one that comes in between is not lost.
+///
+/// # Errors
+/// When the system does not let us.
+pub fn signals() -> Result<Signals, Stop> {
+    Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD]).map_err(|error| {
+        Fault::new(Cause::Io, format!("signals cannot be watched: {error}")).into()
+    })
+}
+
+impl Watched {
+    /// Hands on signals, tells of a loss, and waits for the end. One thread does all three, so that no signal goes
+    /// to a process that was waited for already and whose number may be another's (LIV-18).
+    ///
+    /// # Errors
+    /// When the command cannot be waited for.
+    pub fn attend(
+        &self,
+        store: &Store,
+        mut child: Child,
+        mut signals: Signals,
+        lost: impl Fn(&State) -> Option<String> + Send + 'static,
+    ) -> Result<u8, Stop> {
+        let (wake, woken) = mpsc::channel();
+        if self.on_lost != OnLost::Nothing {
+            watch(store.clone(), lost, wake.clone());
+        }
+        let handle = signals.handle();
+        let catching = std::thread::spawn(move || {
+            for signal in &mut signals {
+                if wake.send(Woken::Signal(signal)).is_err() {
+                    break;
+                }
+            }
+        });
+        let ended = loop {
+            // The command may have ended before its first signal was watched.
+            if let Some(status) = child.try_wait().map_err(|error| lost_command(&error))? {
+                break status;
+            }
+            match woken.recv() {
+                Ok(Woken::Signal(SIGCHLD)) | Err(_) => {}
+                Ok(Woken::Signal(signal)) => hand_on(&child, signal),
+                Ok(Woken::Lost(how)) => {
+                    let what = escape::line(&self.what);
+                    eprintln!("tenure: {what} is lost: {}", escape::line(&how));
+                    if self.on_lost == OnLost::Term {
+                        send(&child, SIGTERM);
+                    }
+                }
+            }
+        };
+        handle.close();
+        let _ = catching.join();
+        Ok(gate::exit_code(ended))
+    }
+}
+
+fn lost_command(error: &std::io::Error) -> Stop {
+    Fault::new(
+        Cause::Io,
+        format!("the command cannot be waited for: {error}"),
+    )
+    .into()
+}
+
+/// Tells when something is lost. Ends with the process.
+fn watch(
+    store: Store,
+    lost: impl Fn(&State) -> Option<String> + Send + 'static,
+    wake: Sender<Woken>,
+) {
+    std::thread::spawn(move || {
+        loop {
+            let Ok((how, position)) = store.view(|state| (lost(state), state.at.position)) else {
+                return;
+            };
+            if let Some(how) = how {
+                // Nobody listens any more when the command has ended.
+                let _ = wake.send(Woken::Lost(how));
+                return;
+            }
+            if store
+                .wait_beyond(position, Deadline::after(LOOK_AGAIN))
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+}
+
+/// The kernel sends what is typed at a terminal to the whole foreground group, the command included; it is not sent
+/// a second time.
+fn hand_on(child: &Child, signal: i32) {
+    let typed = matches!(signal, SIGINT | SIGQUIT) && in_foreground();
+    if !typed {
+        send(child, signal);
+    }
+}
+
+fn in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(std::io::stdin())
+        .is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+fn send(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let named = rustix::process::Signal::from_named_raw(signal);
+    if let (Some(pid), Some(signal)) = (pid, named) {
+        // It has ended in this moment: nobody is left to be told.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
