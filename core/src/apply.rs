@@ -3,11 +3,11 @@
 
 use crate::command::Bearer;
 use crate::decide::stands;
-use crate::event::{Entry, Event};
+use crate::event::{Entry, Event, TreeFence};
 use crate::history::BodyDigest;
 use crate::id::{Moment, SessionNo};
 use crate::path::Scope;
-use crate::state::{Holder, State};
+use crate::state::{Holder, State, TreeStanding};
 use crate::text::{BodyId, Symbol, Text, TextId, Texts};
 
 mod history;
@@ -16,6 +16,7 @@ mod policy;
 mod role;
 mod session;
 mod store;
+mod tree;
 mod work;
 
 /// What became of an entry.
@@ -45,6 +46,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Applied {
         texts: &entry.texts,
         bodies: &entry.bodies,
         at: entry.at,
+        tree: entry.fence.tree,
     };
     for event in &entry.events {
         fold.event(state, event);
@@ -61,6 +63,8 @@ struct Fold<'a> {
     texts: &'a Texts,
     bodies: &'a [BodyDigest],
     at: Moment,
+    /// The tree that the fence is about.
+    tree: Option<TreeFence>,
 }
 
 impl Fold<'_> {
@@ -97,6 +101,15 @@ impl Fold<'_> {
             Event::Reverted(e) => history::reverted(self, state, e),
             Event::Branched(e) => history::branched(self, state, e),
             Event::Renamed(e) => session::renamed(self, state, e),
+            Event::Delegated(e) => tree::delegated(state, e),
+            Event::Reserved(e) => tree::enter(state, e.root, TreeStanding::PendingPublish),
+            Event::Published(e) => tree::enter(state, e.root, TreeStanding::Owned),
+            Event::Claimed(e) => tree::claimed(self, state, e),
+            Event::RolledBack(e) => tree::rolled_back(self, state, e),
+            Event::Recovered(e) => touch(state, e.session, self.at),
+            Event::Released(e) => tree::released(self, state, e),
+            Event::Unreserved(e) => tree::unreserved(self, state, e),
+            Event::Reconciled(e) => tree::reconciled(self, state, e),
             other => self.rights(state, other),
         }
     }

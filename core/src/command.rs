@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bincode::{Decode, Encode};
 
 use crate::disclosure::Rule;
-use crate::generation::Generation;
+use crate::generation::{Epoch, Generation};
 use crate::history::{Activity, FoundRecord};
 use crate::holder::{Bearing, Evidence, HostId};
 use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, Time};
@@ -281,6 +281,92 @@ wire_kinds! {
             position: Position,
             /// Why.
             reason: TextId,
+        }
+        /// Makes an absent or retired name active in the tree of the token presented.
+        18 "register-child" RegisterChild {
+            /// The name.
+            name: TextId,
+            /// Who will act for it.
+            bearer: Bearer,
+            /// Labels.
+            labels: Vec<Label>,
+            /// The checkout it works in.
+            checkout: Option<Scope<TextId>>,
+        }
+        /// Makes an absent or retired name the root of a tree that nobody sees before it is published.
+        19 "reserve" Reserve {
+            /// The name.
+            name: TextId,
+            /// Who will hold it.
+            bearer: Bearer,
+            /// Labels.
+            labels: Vec<Label>,
+            /// The checkout it works in.
+            checkout: Option<Scope<TextId>>,
+        }
+        /// Lets a reserved root be seen.
+        20 "publish" Publish {
+            /// A session of the tree.
+            name: TextId,
+            /// The epoch presented, where no token is.
+            epoch: Option<Epoch>,
+        }
+        /// Takes over a tree without adopting any session of it yet.
+        21 "claim" Claim {
+            /// A session of the tree.
+            name: TextId,
+            /// Who will hold it.
+            bearer: Bearer,
+        }
+        /// Takes over a tree, so that every token in it lapses, and adopts one session of it.
+        22 "adopt-tree" AdoptTree {
+            /// The session.
+            name: TextId,
+            /// Who will hold the tree.
+            bearer: Bearer,
+            /// Labels to set.
+            labels: Vec<Label>,
+        }
+        /// Adopts one session of a tree that the asker has claimed.
+        23 "adopt-claimed" AdoptClaimed {
+            /// The session.
+            name: TextId,
+            /// Who will act for it.
+            bearer: Bearer,
+            /// Labels to set.
+            labels: Vec<Label>,
+            /// The epoch of the claim.
+            epoch: Epoch,
+        }
+        /// Gives up a claim under which nothing was adopted.
+        24 "rollback" Rollback {
+            /// A session of the tree.
+            name: TextId,
+            /// The epoch of the claim.
+            epoch: Epoch,
+        }
+        /// Writes something down about a session that is not adopted yet.
+        25 "recover" Recover {
+            /// The session.
+            name: TextId,
+            /// The epoch of the claim.
+            epoch: Epoch,
+            /// The text.
+            body: BodyId,
+        }
+        /// Gives a whole tree back.
+        26 "release" Release {
+            /// A session of the tree.
+            name: TextId,
+            /// The epoch presented, where no token is.
+            epoch: Option<Epoch>,
+            /// Why.
+            reason: Option<TextId>,
+        }
+        /// Gives back the tree of a holder that is provably dead.
+        27 "release-dead" ReleaseDead {
+            /// A session of the tree.
+            name: TextId,
         }
         /// Appends to the history of the session that the token names.
         30 "record" Record {

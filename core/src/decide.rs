@@ -10,6 +10,7 @@ use crate::event::{Event, Fence};
 use crate::refusal::Refusal;
 use crate::state::State;
 
+mod adopt;
 mod branch;
 mod checkout;
 mod fold;
@@ -21,6 +22,7 @@ mod policy;
 mod role;
 mod session;
 mod store;
+mod tree;
 mod work;
 
 pub use fold::stands;
@@ -62,7 +64,7 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
     }
     match &request.input.command {
         Command::Register(c) => session::register(ask, c),
-        Command::Adopt(c) => session::adopt(ask, c),
+        Command::Adopt(c) => adopt::adopt(ask, c),
         Command::Retire(c) => session::retire(ask, c),
         Command::Dispatch(c) => work::dispatch(ask, c),
         Command::Accept(c) => work::accept(ask, c),
@@ -78,6 +80,16 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::Count(c) => Ok(store::count(state, c)),
         Command::Settle(c) => Ok(store::settle(state, c)),
         Command::AcceptFinding(c) => Ok(store::accept_finding(state, c)),
+        Command::RegisterChild(c) => tree::register_child(ask, c),
+        Command::Reserve(c) => tree::reserve(ask, c),
+        Command::Publish(c) => tree::publish(ask, c),
+        Command::Claim(c) => adopt::claim(ask, c),
+        Command::AdoptTree(c) => adopt::adopt_tree(ask, c),
+        Command::AdoptClaimed(c) => adopt::adopt_claimed(ask, c),
+        Command::Rollback(c) => tree::rollback(ask, c),
+        Command::Recover(c) => tree::recover(ask, c),
+        Command::Release(c) => tree::release(ask, c),
+        Command::ReleaseDead(c) => tree::release_dead(ask, c),
         Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
         Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
         Command::Record(c) => history::record(ask, c),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::command::{Bearer, Label, Outcome, Ref, Settlement};
 use crate::disclosure::{Peer, Rule};
-use crate::generation::Generation;
+use crate::generation::{Epoch, Generation};
 use crate::history::{Activity, BodyDigest, HistoryHash, Point};
 use crate::holder::{Bearing, Evidence};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
@@ -244,6 +244,76 @@ wire_kinds! {
             /// Why.
             reason: TextId,
         }
+        /// The session just registered joined the tree of another.
+        30 "delegated" Delegated {
+            /// The session.
+            session: SessionNo,
+            /// The root of the tree.
+            root: SessionNo,
+            /// The session that delegated it.
+            parent: SessionNo,
+        }
+        /// The root just registered is not to be seen before it is published.
+        31 "reserved" Reserved {
+            /// The root.
+            root: SessionNo,
+        }
+        /// A reserved root can be seen.
+        32 "published" Published {
+            /// The root.
+            root: SessionNo,
+        }
+        /// A tree was taken over: every token in it has lapsed.
+        33 "claimed" Claimed {
+            /// The root.
+            root: SessionNo,
+            /// The epoch from here on.
+            epoch: Epoch,
+            /// By whom.
+            bearer: Bearer,
+            /// Why it was forced, if it was.
+            forced: Option<TextId>,
+        }
+        /// A claim under which nothing was adopted was given up.
+        34 "rolled-back" RolledBack {
+            /// The root.
+            root: SessionNo,
+            /// The epoch from here on.
+            epoch: Epoch,
+        }
+        /// Something was written down under a claim about a session that is not adopted yet.
+        35 "recovered" Recovered {
+            /// The session.
+            session: SessionNo,
+            /// The text.
+            body: BodyId,
+        }
+        /// A tree was given back: every token in it has lapsed, and what its sessions had running is
+        /// cancelled.
+        36 "released" Released {
+            /// The root.
+            root: SessionNo,
+            /// The epoch from here on.
+            epoch: Epoch,
+            /// How it came to it.
+            how: ReleaseCause,
+            /// Why.
+            reason: Option<TextId>,
+        }
+        /// A reservation ended unpublished: its root's name is free, and every name delegated under it.
+        37 "unreserved" Unreserved {
+            /// The root.
+            root: SessionNo,
+            /// The epoch from here on.
+            epoch: Epoch,
+        }
+        /// What a session's former holder left running has ended.
+        38 "reconciled" Reconciled {
+            /// The session.
+            session: SessionNo,
+            /// How.
+            how: Reconciliation,
+        }
         /// A record joined the history of a session.
         40 "recorded" Recorded {
             /// Whose history.
@@ -429,6 +499,28 @@ wire_kinds! {
 }
 
 wire_enum! {
+    /// How a tree came to be released.
+    pub enum ReleaseCause {
+        /// By who held it.
+        Given = 1 "given",
+        /// Its holder was proven dead.
+        Proven = 2 "proven",
+        /// Its root was retired.
+        RootRetired = 3 "root-retired",
+    }
+}
+
+wire_enum! {
+    /// How what was left running ended.
+    pub enum Reconciliation {
+        /// Nobody knows how far it came (DIS-10).
+        Interrupted = 1 "interrupted",
+        /// The session that delegated it was retired: live dispatches are cancelled too (DIS-11).
+        ParentCancelled = 2 "parent-cancelled",
+    }
+}
+
+wire_enum! {
     /// What a write claims to stand on.
     pub enum FenceKind {
         /// Nothing: the store's own frames, and what an operator does.
@@ -437,7 +529,18 @@ wire_enum! {
         Write = 1 "write",
         /// A grant: a register or an adopt.
         Grant = 2 "grant",
+        /// A write that stands on the epoch of a tree and no token.
+        Claim = 3 "claim",
     }
+}
+
+/// The tree that a fence is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TreeFence {
+    /// Its root.
+    pub root: SessionNo,
+    /// Its epoch once the frame is applied.
+    pub epoch: Epoch,
 }
 
 /// The fence fields: first in the facts, at fixed width, so that a replay of authority reads nothing else.
@@ -451,6 +554,8 @@ pub struct Fence {
     pub named: Option<Generation>,
     /// The generation granted.
     pub granted: Option<Generation>,
+    /// The tree, where the frame is a grant of a child or changes an epoch or stands on one.
+    pub tree: Option<TreeFence>,
 }
 
 impl Fence {
@@ -460,6 +565,7 @@ impl Fence {
         session: None,
         named: None,
         granted: None,
+        tree: None,
     };
 }
 

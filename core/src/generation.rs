@@ -64,6 +64,40 @@ impl fmt::Display for Generation {
     }
 }
 
+/// The fencing number of a tree: grows whenever the tree changes hands as a whole or is given back, and never
+/// repeats. A token is current only under the epoch that its generation was granted under (`docs/trees.md`).
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+    bincode::Encode,
+    bincode::Decode,
+)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The epoch of a tree that was just made.
+    pub const FIRST: Self = Self(1);
+
+    /// The one after it; `None` when the numbers are used up.
+    #[must_use]
+    pub fn next(self) -> Option<Self> {
+        self.0.checked_add(1).map(Self)
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// How a session stands towards tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
@@ -71,6 +105,8 @@ pub enum Standing {
     Granted,
     /// The incarnation was raised and nobody has adopted since: the current number was never granted.
     Ungranted,
+    /// Granted under an epoch of its tree that has passed: only an adopt makes it writable again.
+    Lapsed,
     /// Given back; only a later register makes it active again.
     Retired,
 }
@@ -78,7 +114,7 @@ pub enum Standing {
 /// Why a presented generation is not the current one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lapse {
-    /// Superseded by a later grant.
+    /// Superseded by a later grant, or lapsed with its tree.
     Stale,
     /// Newer than anything granted.
     NeverIssued,
@@ -89,11 +125,11 @@ pub enum Lapse {
 /// The check of every write path (REG-4, REG-5, REG-6): the presented generation must equal the current one
 /// and the session must be active.
 ///
-/// | presented | granted | ungranted | retired |
-/// |---|---|---|---|
-/// | older | stale | stale | stale |
-/// | equal | current | never issued | retired |
-/// | newer | never issued | never issued | never issued |
+/// | presented | granted | ungranted | lapsed | retired |
+/// |---|---|---|---|---|
+/// | older | stale | stale | stale | stale |
+/// | equal | current | never issued | stale | retired |
+/// | newer | never issued | never issued | never issued | never issued |
 ///
 /// # Errors
 /// The [`Lapse`] of the table.
@@ -107,6 +143,7 @@ pub fn check(current: Generation, standing: Standing, presented: Generation) -> 
         core::cmp::Ordering::Equal => match standing {
             Standing::Granted => Ok(()),
             Standing::Ungranted => Err(Lapse::NeverIssued),
+            Standing::Lapsed => Err(Lapse::Stale),
             Standing::Retired => Err(Lapse::Retired),
         },
     }

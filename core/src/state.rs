@@ -12,7 +12,7 @@ use bincode::{Decode, Encode};
 use hashbrown::HashMap;
 
 use crate::disclosure::Presence;
-use crate::generation::{self, Generation, Lapse, Standing};
+use crate::generation::{self, Generation, Lapse};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo};
 use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
 use crate::text::{Pool, Symbol, Text};
@@ -23,6 +23,7 @@ pub mod policy;
 pub mod role;
 pub mod session;
 pub mod table;
+pub mod tree;
 pub mod work;
 
 pub use history::{History, OpenActivity, Origin, Stretch};
@@ -31,6 +32,7 @@ pub use policy::{Policy, Told};
 pub use role::{Holding, Role};
 pub use session::{Former, GrantNote, Granted, Holder, Place, Session};
 pub use table::Table;
+pub use tree::{Claimer, Tree, TreeNote, TreeStanding};
 pub use work::{Dispatch, DispatchRow, DispatchState, Located};
 
 use crate::path::Scope;
@@ -287,8 +289,9 @@ impl State {
     /// # Errors
     /// The [`Lapse`]; for a session number never given, [`Lapse::NeverIssued`].
     pub fn check(&self, session: SessionNo, presented: Generation) -> Result<(), Lapse> {
-        let session = self.session(session).ok_or(Lapse::NeverIssued)?;
-        generation::check(session.generation, session.standing(), presented)
+        let record = self.session(session).ok_or(Lapse::NeverIssued)?;
+        let standing = self.standing(session).ok_or(Lapse::NeverIssued)?;
+        generation::check(record.generation, standing, presented)
     }
 
     /// The dispatches of a session that are live.
@@ -350,11 +353,10 @@ impl State {
         self.items.remove(item);
     }
 
-    /// Whether the session stands so that a token can be current.
+    /// Whether the session is active, so that it has a token, or can have one by an adopt.
     #[must_use]
     pub fn is_active(&self, session: SessionNo) -> bool {
-        self.session(session)
-            .is_some_and(|s| s.standing() != Standing::Retired)
+        self.session(session).is_some_and(|s| !s.retired)
     }
 }
 

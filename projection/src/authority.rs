@@ -11,6 +11,8 @@ use tenure_core::text::{Pool, Symbol, Texts};
 
 use crate::projection::Projection;
 
+mod tree;
+
 /// Where something began or ended, and by which event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
@@ -23,12 +25,12 @@ pub struct Point {
 /// One stretch of authority over a session or an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
-    /// The session that held it: itself, or the one with the binding of an item.
+    /// The session that held it: itself, the one with the binding of an item, or the root of a tree.
     pub session: SessionNo,
     /// The generation it was held under.
     pub generation: Generation,
     /// Who held that session, with texts of [`Authority::pool`]; `None` for an item whose session nobody has
-    /// adopted since the incarnation was raised.
+    /// adopted since its tree changed hands or the incarnation was raised.
     pub holder: Option<Holder>,
     /// The dispatch, for an item.
     pub dispatch: Option<DispatchNo>,
@@ -64,6 +66,8 @@ pub enum When {
 pub struct Authority {
     pool: Pool,
     sessions: Vec<Vec<Interval>>,
+    /// By the number of the root.
+    trees: Vec<Vec<Interval>>,
     names: HashMap<Symbol, SessionNo>,
     items: HashMap<Symbol, Vec<Interval>>,
     /// Active bindings: the item of each accepted dispatch.
@@ -129,28 +133,11 @@ impl Authority {
     }
 
     fn open(&mut self, number: SessionNo, generation: Generation, holder: Holder, since: Point) {
-        self.close(number, since);
-        if self.sessions.len() <= number.index() {
-            self.sessions.resize(number.index() + 1, Vec::new());
-        }
-        self.sessions[number.index()].push(Interval {
-            session: number,
-            generation,
-            holder: Some(holder),
-            dispatch: None,
-            since,
-            until: None,
-        });
+        begin(&mut self.sessions, number, generation, holder, since);
     }
 
     fn close(&mut self, number: SessionNo, until: Point) {
-        if let Some(last) = self
-            .sessions
-            .get_mut(number.index())
-            .and_then(|s| s.last_mut())
-        {
-            last.until = last.until.or(Some(until));
-        }
+        end(&mut self.sessions, number, until);
     }
 
     /// Who holds the session now, as far as this projection has folded the entry in hand.
@@ -204,6 +191,34 @@ impl Authority {
     }
 }
 
+fn begin(
+    table: &mut Vec<Vec<Interval>>,
+    number: SessionNo,
+    generation: Generation,
+    holder: Holder,
+    since: Point,
+) {
+    end(table, number, since);
+    if table.len() <= number.index() {
+        table.resize(number.index() + 1, Vec::new());
+    }
+    table[number.index()].push(Interval {
+        session: number,
+        generation,
+        holder: Some(holder),
+        dispatch: None,
+        since,
+        until: None,
+    });
+}
+
+fn end(table: &mut [Vec<Interval>], number: SessionNo, until: Point) {
+    let newest = table.get_mut(number.index()).and_then(|s| s.last_mut());
+    if let Some(newest) = newest {
+        newest.until = newest.until.or(Some(until));
+    }
+}
+
 fn find(intervals: &[Interval], when: When) -> Option<&Interval> {
     match when {
         When::Now => intervals.last().filter(|i| i.until.is_none()),
@@ -217,12 +232,17 @@ fn find(intervals: &[Interval], when: When) -> Option<&Interval> {
 
 impl Projection for Authority {
     fn apply(&mut self, entry: &Entry, state: &State) {
+        let delegated = entry
+            .events
+            .iter()
+            .any(|e| matches!(e, Event::Delegated(_)));
         for event in &entry.events {
             let point = Point {
                 at: entry.at,
                 event: event.word(),
             };
             self.event(event, point, &entry.texts, state);
+            self.tree(event, point, &entry.texts, state, delegated);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tenure_core::command::{Outcome, Ref, Settlement};
 use tenure_core::disclosure::Rule;
-use tenure_core::generation::Generation;
+use tenure_core::generation::{Epoch, Generation};
 use tenure_core::history::ActivityKind;
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_log::journal::Deadline;
@@ -392,4 +392,107 @@ pub enum Verb {
         /// Why it was removed.
         reason: String,
     },
+    /// Makes an absent or retired name active in the tree of the token presented.
+    RegisterChild {
+        /// The name.
+        name: Name,
+        /// Who will act for it.
+        bearer: Bearer,
+        /// Labels.
+        labels: Vec<Label>,
+        /// The checkout it works in.
+        checkout: Option<PathBuf>,
+    },
+    /// Makes an absent or retired name the root of a tree that nobody sees before it is published.
+    Reserve {
+        /// The name.
+        name: Name,
+        /// Who will hold it.
+        bearer: Bearer,
+        /// Labels.
+        labels: Vec<Label>,
+        /// The checkout it works in.
+        checkout: Option<PathBuf>,
+    },
+    /// Lets a reserved root be seen, under a token of its tree or its epoch.
+    Publish {
+        /// A session of the tree.
+        name: Name,
+        /// The epoch presented, where no token is.
+        epoch: Option<Epoch>,
+    },
+    /// Takes over a tree without adopting any session of it yet.
+    Claim {
+        /// A session of the tree.
+        name: Name,
+        /// Who will hold it.
+        bearer: Bearer,
+    },
+    /// Takes over a tree, so that every token in it lapses, and adopts one session of it.
+    AdoptTree {
+        /// The session.
+        name: Name,
+        /// Who will hold the tree.
+        bearer: Bearer,
+        /// Labels to set.
+        labels: Vec<Label>,
+    },
+    /// Adopts one session of a tree that the asker has claimed.
+    AdoptClaimed {
+        /// The session.
+        name: Name,
+        /// Who will act for it.
+        bearer: Bearer,
+        /// Labels to set.
+        labels: Vec<Label>,
+        /// The epoch of the claim.
+        epoch: Epoch,
+    },
+    /// Gives up a claim under which nothing was adopted.
+    Rollback {
+        /// A session of the tree.
+        name: Name,
+        /// The epoch of the claim.
+        epoch: Epoch,
+    },
+    /// Writes something down about a session that is not adopted yet.
+    Recover {
+        /// The session.
+        name: Name,
+        /// The epoch of the claim.
+        epoch: Epoch,
+        /// The text.
+        body: Vec<u8>,
+    },
+    /// Gives a whole tree back, under a token of it or its epoch.
+    Release {
+        /// A session of the tree.
+        name: Name,
+        /// The epoch presented, where no token is.
+        epoch: Option<Epoch>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Gives back the tree of a holder that is provably dead.
+    ReleaseDead {
+        /// A session of the tree.
+        name: Name,
+    },
+}
+
+impl Verb {
+    /// Whether it records a process that may be judged in a later boot.
+    pub(crate) fn records_a_holder(&self) -> bool {
+        matches!(
+            self,
+            Self::Register { .. }
+                | Self::Adopt { .. }
+                | Self::RegisterChild { .. }
+                | Self::Reserve { .. }
+                | Self::Claim { .. }
+                | Self::AdoptTree { .. }
+                | Self::AdoptClaimed { .. }
+                | Self::Branch { .. }
+        )
+    }
 }

@@ -1,7 +1,7 @@
 //! What differs between two states of one log: subject by subject, in words.
 
 use tenure_core::id::{DispatchNo, EnvelopeNo, RefusalNo, SessionNo};
-use tenure_core::state::{Holder, State};
+use tenure_core::state::{Holder, Session, State, TreeStanding};
 
 use crate::views::shown;
 
@@ -133,6 +133,32 @@ fn holder(state: &State, holder: &Holder) -> String {
     )
 }
 
+/// What a session says of the tree that it is in, and a root of its own.
+fn tree(state: &State, number: SessionNo, record: &Session) -> Facts {
+    if record.root != number {
+        let mut facts = vec![("tree", shown(state.name(record.root).as_bytes()))];
+        facts.extend(
+            record
+                .parent
+                .map(|p| ("parent", shown(state.name(p).as_bytes()))),
+        );
+        return facts;
+    }
+    let dropped = record.tree.standing == TreeStanding::Unowned && !record.retired;
+    let reserved = record.tree.standing == TreeStanding::PendingPublish;
+    if !(record.tree.grown || dropped || reserved) {
+        // The tree of a root alone says nothing that its own grant does not say.
+        return Facts::new();
+    }
+    let mut facts = vec![
+        ("epoch", record.tree.epoch.to_string()),
+        ("tree_standing", record.tree.standing.as_str().to_owned()),
+    ];
+    let claimer = record.tree.claimer.as_ref();
+    facts.extend(claimer.map(|c| ("claimed_by", holder(state, &c.holder))));
+    facts
+}
+
 fn session(state: &State, number: SessionNo) -> Option<Facts> {
     let record = state.session(number)?;
     let text = |symbol| shown(state.pool.get(symbol));
@@ -145,6 +171,7 @@ fn session(state: &State, number: SessionNo) -> Option<Facts> {
         ("generation", record.generation.to_string()),
     ];
     facts.extend(record.holder.map(|h| ("holder", holder(state, &h))));
+    facts.extend(tree(state, number, record));
     let labels = record
         .labels
         .iter()

@@ -232,15 +232,16 @@ impl Reader {
         Ok(found)
     }
 
-    /// What a host's probe says about the current holder of a session.
+    /// What a host's probe says about who holds a session, which is who holds its tree. `None` where nobody does.
     #[must_use]
     pub fn evidence(&self, state: &State, session: SessionNo) -> Option<Evidence> {
-        let record = state.session(session)?;
-        let bearing = record.holder?.bearing;
-        let (verdict, proofs) = judge(&bearing, &self.host.sight(&bearing));
+        let root = state.session(session)?.root;
+        let (holder, _) = state.tree_holder(root)?;
+        let (verdict, proofs) = judge(&holder.bearing, &self.host.sight(&holder.bearing));
+        let (session, generation) = state.holding(root)?;
         Some(Evidence {
             session,
-            generation: record.generation,
+            generation,
             verdict,
             proofs,
         })

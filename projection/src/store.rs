@@ -12,7 +12,7 @@ use tenure_log::journal::{Journal, RulesVersion};
 use tenure_log::position::{Head, Receipt};
 use tenure_log::storage::disk::Disk;
 
-use crate::call::{Call, Verb};
+use crate::call::Call;
 use crate::error::{Error, Failure};
 use crate::host::Host;
 use crate::reader::Reader;
@@ -172,11 +172,7 @@ impl Store {
     /// # Errors
     /// Only what is found before anything is decided: limits, paths, the process to be recorded.
     pub fn submit(&self, call: Call) -> Result<Ticket, Failure> {
-        let grants = matches!(
-            call.verb,
-            Verb::Register { .. } | Verb::Adopt { .. } | Verb::Branch { .. }
-        );
-        if grants {
+        if call.verb.records_a_holder() {
             // Without it, holders of this boot are merely unknowable after the next one.
             let _ = self.host().remember_boot();
         }

@@ -134,6 +134,16 @@ fn concerned(before: &State, entry: &Entry, request: &Request) -> Option<Session
         Command::Retire(c) => Some(c.name),
         Command::Dispatch(c) => Some(c.to),
         Command::Send(c) => Some(c.to),
+        Command::RegisterChild(c) => Some(c.name),
+        Command::Reserve(c) => Some(c.name),
+        Command::Publish(c) => Some(c.name),
+        Command::Claim(c) => Some(c.name),
+        Command::AdoptTree(c) => Some(c.name),
+        Command::AdoptClaimed(c) => Some(c.name),
+        Command::Rollback(c) => Some(c.name),
+        Command::Recover(c) => Some(c.name),
+        Command::Release(c) => Some(c.name),
+        Command::ReleaseDead(c) => Some(c.name),
         _ => None,
     };
     let presented = request.input.presented.map(|p| p.name);
@@ -150,12 +160,12 @@ fn standpoint(state: &State, number: SessionNo) -> Option<Standpoint> {
     Some(Standpoint {
         session: state.name(number),
         token: tenure_core::decide::describe(state, number)?,
-        standing: match session.standing() {
+        standing: match state.standing(number)? {
             Standing::Granted => "held",
             Standing::Retired => "retired",
             _ => "not held",
         },
-        since: session.since(),
+        since: state.since(number).unwrap_or_else(|| session.since()),
     })
 }
 
@@ -174,6 +184,7 @@ fn rule(before: &State, entry: &Entry, request: &Request) -> String {
     match entry.fence.kind {
         FenceKind::Grant => granted(before, entry, request),
         FenceKind::Write => written(before, entry),
+        FenceKind::Claim => on_an_epoch(before, entry, request),
         FenceKind::None if request.input.force.is_some() => "an operator did it by force".into(),
         _ if entry.events.iter().all(is_the_stores) => "the store wrote it itself".into(),
         _ => "it was done as operator: it needs no token".into(),
@@ -200,6 +211,33 @@ fn written(before: &State, entry: &Entry) -> String {
     }
 }
 
+/// By what right something was done to a tree without a token of it.
+fn on_an_epoch(before: &State, entry: &Entry, request: &Request) -> String {
+    let Some(root) = entry.fence.tree.map(|tree| tree.root) else {
+        return "its fence names no tree".into();
+    };
+    let name = before.name(root);
+    let dead = request.input.evidence.as_ref().filter(|e| {
+        e.verdict == Verdict::Dead && before.holding(root) == Some((e.session, e.generation))
+    });
+    if before.tree_holder(root).is_none() {
+        format!("nobody held the tree of {name}")
+    } else if request.input.presented.is_some() {
+        format!("whoever presents a current token of the tree of {name} may hand it over")
+    } else if let Some(reason) = request.input.force {
+        let reason = shown(request.texts.get(reason));
+        format!("the tree of {name} was taken over by force: {reason}")
+    } else if let Some(evidence) = dead {
+        let proofs: Vec<_> = evidence.proofs.iter().map(|p| p.as_str()).collect();
+        format!(
+            "the holder of the tree of {name} was dead: {}",
+            proofs.join("; ")
+        )
+    } else {
+        format!("the epoch of the tree of {name} was presented and current")
+    }
+}
+
 fn granted(before: &State, entry: &Entry, request: &Request) -> String {
     let Some((session, record)) = entry
         .fence
@@ -220,7 +258,7 @@ fn granted(before: &State, entry: &Entry, request: &Request) -> String {
         .evidence
         .as_ref()
         .filter(|e| e.verdict == Verdict::Dead);
-    if record.standing() != Standing::Granted {
+    if before.tree_holder(record.root).is_none() {
         format!("nobody held {token}")
     } else if input.presented.is_some() {
         format!("whoever presents {token}, which was current, may hand it over")

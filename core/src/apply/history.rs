@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use crate::event::{Branched, Recorded, Reverted};
-use crate::generation::Standing;
 use crate::history::{Hidden, Point};
 use crate::id::{EnvelopeNo, Position, SessionNo};
 use crate::state::{
@@ -62,7 +61,7 @@ pub(super) fn branched(fold: Fold<'_>, state: &mut State, e: &Branched) {
         return;
     };
     let (inherited, cursor) = (source.labels.clone(), source.cursor);
-    let told = source.standing() != Standing::Retired;
+    let told = !source.retired;
     let unread = unread(state, e.source);
     let notice = told.then(|| notice(fold, state, e));
     let Some(branch) = state.sessions.get_mut(e.session.index()) else {

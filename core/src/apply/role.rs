@@ -66,6 +66,19 @@ pub(super) fn session_ended(state: &mut State, session: SessionNo) {
     }
 }
 
+/// The roles of a tree that is given back end with it.
+pub(super) fn tree_ended(state: &mut State, root: SessionNo) {
+    let sessions = &state.sessions;
+    let of_tree = |holding: &Holding| {
+        let session = sessions.get(holding.session.index());
+        session.is_some_and(|s| s.root == root)
+    };
+    let roles = state.roles.iter_mut();
+    for role in roles.filter(|role| role.holding.as_ref().is_some_and(of_tree)) {
+        end(role);
+    }
+}
+
 /// Nobody holds it; who did is remembered.
 fn end(role: &mut Role) {
     let Some(holding) = role.holding.take() else {

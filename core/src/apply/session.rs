@@ -4,15 +4,16 @@ use alloc::vec::Vec;
 
 use crate::command::{Label, Ref};
 use crate::event::{Adopted, Carried, Fenced, Observed, Registered, Renamed, Retired};
+use crate::generation::Epoch;
 use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::limits::{FORMER_PLACES_MAX, FORMERS_MAX, OBSERVED_SCOPES_MAX};
 use crate::state::{
     CancelReason, DispatchState, EnvelopeKind, EnvelopeRow, EnvelopeState, Former, GrantNote,
-    Granted, History, NoticeKind, Place, Session, State,
+    Granted, History, NoticeKind, Place, Session, State, Tree, TreeStanding,
 };
 use crate::text::Symbol;
 
-use super::{Fold, mail, role, work};
+use super::{Fold, mail, role, tree, work};
 
 pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
     let name = fold.symbol(state, e.name);
@@ -26,8 +27,12 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
         actor: Some(holder.actor),
         reason: None,
     };
-    if let Some(session) = state.sessions.get_mut(e.session.index()) {
+    if state.session(e.session).is_some() {
+        tree::uproot(state, e.session);
+        let epoch = tree::granted(fold, state, e.session);
+        let session = &mut state.sessions[e.session.index()];
         session.generation = e.generation;
+        session.epoch = epoch;
         session.retired = false;
         session.holder = Some(holder);
         session.labels = labels;
@@ -43,6 +48,10 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
             generation: e.generation,
             retired: false,
             holder: Some(holder),
+            root: e.session,
+            parent: None,
+            epoch: Epoch::FIRST,
+            tree: Tree::new(),
             labels,
             registered_at: fold.at,
             last_seen: fold.at,
@@ -104,9 +113,11 @@ pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
     } else {
         Vec::new()
     };
+    let epoch = tree::granted(fold, state, e.session);
     let Some(session) = state.sessions.get_mut(e.session.index()) else {
         return;
     };
+    session.epoch = epoch;
     if let Some(former) = session.holder.filter(|_| e.former) {
         if session.formers.len() == FORMERS_MAX {
             session.formers.remove(0);
@@ -214,7 +225,7 @@ pub(super) fn fenced(fold: Fold<'_>, state: &mut State, e: &Fenced) {
 
 /// Lets `end` close open dispatches and envelopes of a session, and makes its lists anew once: taking each
 /// off by itself would cost the square of their number.
-fn ending(
+pub(super) fn ending(
     state: &mut State,
     session: SessionNo,
     end: impl FnOnce(&mut State, &[DispatchNo], &[EnvelopeNo]),
@@ -236,21 +247,30 @@ fn ending(
 /// register fences it.
 pub(super) fn retired(fold: Fold<'_>, state: &mut State, e: &Retired) {
     let why = e.reason.map(|r| fold.symbol(state, r));
-    let Some(session) = state.sessions.get_mut(e.session.index()) else {
+    retire(fold, state, e.session, why);
+}
+
+/// What a retire does, by whatever event.
+pub(super) fn retire(fold: Fold<'_>, state: &mut State, number: SessionNo, why: Option<Symbol>) {
+    let Some(session) = state.sessions.get_mut(number.index()) else {
         return;
     };
     session.retired = true;
     session.history.end_open();
+    if session.root == number {
+        session.tree.standing = TreeStanding::Unowned;
+        session.tree.claimer = None;
+    }
     session.grants.push(GrantNote {
-        generation: e.generation,
+        generation: session.generation,
         how: Granted::Retired,
         at: fold.at,
         actor: None,
         reason: why,
     });
-    role::session_ended(state, e.session);
+    role::session_ended(state, number);
     let reason = CancelReason::SessionRetired;
-    ending(state, e.session, |state, open, inbox| {
+    ending(state, number, |state, open, inbox| {
         for number in open {
             work::close(fold, state, *number, DispatchState::Cancelled, reason);
         }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::event::{IncarnationRaised, RefusalsCounted, Refused};
-use crate::state::{GrantNote, Granted, RefusalRecord, State};
+use crate::state::{GrantNote, Granted, RefusalRecord, State, TreeStanding};
 
 use super::{Fold, touch};
 
@@ -52,8 +52,8 @@ pub(super) fn counted(fold: Fold<'_>, state: &mut State, e: &RefusalsCounted) {
     }
 }
 
-/// Every session is left at the same number in the new incarnation, with nobody holding it: whoever adopts
-/// gets the next one, and every older token is stale.
+/// Every session is left at the same number in the new incarnation, with nobody holding it or its tree: whoever
+/// adopts gets the next one, and every older token is stale.
 pub(super) fn raised(fold: Fold<'_>, state: &mut State, e: &IncarnationRaised) {
     if e.incarnation <= state.incarnation {
         return;
@@ -64,6 +64,9 @@ pub(super) fn raised(fold: Fold<'_>, state: &mut State, e: &IncarnationRaised) {
         let session = &mut state.sessions[number];
         session.generation.incarnation = e.incarnation;
         session.holder = None;
+        session.tree.claimer = None;
+        session.tree.standing = TreeStanding::Unowned;
+        session.tree.epoch = session.tree.epoch.next().unwrap_or(session.tree.epoch);
         session.grants.push(GrantNote {
             generation: session.generation,
             how: Granted::Raised,

@@ -3,6 +3,7 @@
 //! ```text
 //! facts  = fence  tables  input  events
 //! fence  = kind:u8 flags:u8 version:u8 0:u8 session:u32 named:u64 granted:u64      (24 bytes, little endian)
+//!          and, where the flags say so: root:u32 0:u32 epoch:u64                    (16 more)
 //! tables = count (digest:16 length)*   for texts, then the same for bodies
 //! input  = length, then: kind version length payload, context
 //! events = count (kind version length payload)*
@@ -17,8 +18,8 @@ use alloc::vec::Vec;
 use bincode::{Decode, Encode};
 
 use crate::command::{Command, Input, Key, Origin, Presented, Request};
-use crate::event::{Entry, Event, Fence, FenceKind, OPAQUE_KIND_MIN};
-use crate::generation::Generation;
+use crate::event::{Entry, Event, Fence, FenceKind, OPAQUE_KIND_MIN, TreeFence};
+use crate::generation::{Epoch, Generation};
 use crate::history::BodyDigest;
 use crate::holder::Evidence;
 use crate::id::{Moment, SessionNo, Time};
@@ -30,12 +31,15 @@ use super::{append, exact, split_number};
 
 /// Bytes of the fence fields.
 pub const FENCE_BYTES: usize = 24;
+/// Bytes behind them of the fields of a tree, where the fence has one.
+pub const TREE_FENCE_BYTES: usize = 16;
 /// Bytes of a nonce before each text and body.
 pub const NONCE_BYTES: usize = 16;
 const VERSION: u8 = 1;
 const HAS_SESSION: u8 = 1;
 const HAS_NAMED: u8 = 2;
 const HAS_GRANTED: u8 = 4;
+const HAS_TREE: u8 = 8;
 
 /// Why the parts of a frame do not decode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -207,19 +211,29 @@ fn encode_fence(fence: &Fence, out: &mut Vec<u8>) -> Result<(), Fault> {
         FenceKind::None => 0,
         FenceKind::Write => 1,
         FenceKind::Grant => 2,
+        FenceKind::Claim => 3,
     };
     let mut flags = 0;
     let mut flag = |bit, set| flags |= if set { bit } else { 0 };
     flag(HAS_SESSION, fence.session.is_some());
     flag(HAS_NAMED, fence.named.is_some());
     flag(HAS_GRANTED, fence.granted.is_some());
+    flag(HAS_TREE, fence.tree.is_some());
     out.extend_from_slice(&[kind, flags, VERSION, 0]);
-    let session = fence.session.map_or(0, |s| s.0);
-    let session = u32::try_from(session).map_err(|_| Fault::TooLarge)?;
-    out.extend_from_slice(&session.to_le_bytes());
+    out.extend_from_slice(&short(fence.session.unwrap_or(SessionNo(0)))?);
     out.extend_from_slice(&fence.named.map_or(0, |g| g.number).to_le_bytes());
     out.extend_from_slice(&fence.granted.map_or(0, |g| g.number).to_le_bytes());
+    if let Some(tree) = fence.tree {
+        out.extend_from_slice(&short(tree.root)?);
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&tree.epoch.0.to_le_bytes());
+    }
     Ok(())
+}
+
+fn short(session: SessionNo) -> Result<[u8; 4], Fault> {
+    let number = u32::try_from(session.0).map_err(|_| Fault::TooLarge)?;
+    Ok(number.to_le_bytes())
 }
 
 fn encode_table<'a>(
@@ -259,6 +273,7 @@ pub fn decode_fence(facts: &[u8], incarnation: u64) -> Result<Fence, Fault> {
         0 => FenceKind::None,
         1 => FenceKind::Write,
         2 => FenceKind::Grant,
+        3 => FenceKind::Claim,
         _ => return Err(Fault::Fence),
     };
     let word = |at: usize| {
@@ -273,9 +288,14 @@ pub fn decode_fence(facts: &[u8], incarnation: u64) -> Result<Fence, Fault> {
         (false, 0) => Ok(None),
         (false, _) => Err(Fault::Fence),
     };
-    if zero != 0 || flags & !(HAS_SESSION | HAS_NAMED | HAS_GRANTED) != 0 {
+    if zero != 0 || flags & !(HAS_SESSION | HAS_NAMED | HAS_GRANTED | HAS_TREE) != 0 {
         return Err(Fault::Fence);
     }
+    let tree = if flags & HAS_TREE == 0 {
+        None
+    } else {
+        Some(decode_tree(&facts[FENCE_BYTES..])?)
+    };
     let generation = |number| Generation {
         incarnation,
         number,
@@ -285,6 +305,25 @@ pub fn decode_fence(facts: &[u8], incarnation: u64) -> Result<Fence, Fault> {
         session: given(HAS_SESSION, session)?.map(SessionNo),
         named: given(HAS_NAMED, named)?.map(generation),
         granted: given(HAS_GRANTED, granted)?.map(generation),
+        tree,
+    })
+}
+
+/// Reads the fields of a tree, behind the others of its fence.
+fn decode_tree(rest: &[u8]) -> Result<TreeFence, Fault> {
+    let bytes: &[u8; TREE_FENCE_BYTES] = rest
+        .first_chunk()
+        .ok_or(Fault::Short(FENCE_BYTES + rest.len()))?;
+    let [root, zero, low, high] = *bytes.as_chunks::<4>().0 else {
+        return Err(Fault::Fence);
+    };
+    if zero != [0; 4] {
+        return Err(Fault::Fence);
+    }
+    let epoch = u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << 32;
+    Ok(TreeFence {
+        root: SessionNo(u64::from(u32::from_le_bytes(root))),
+        epoch: Epoch(epoch),
     })
 }
 
@@ -294,6 +333,14 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    /// What stands behind a fence that was decoded from these facts.
+    fn behind(fence: &Fence, facts: &'a [u8]) -> Self {
+        let tree = fence.tree.map_or(0, |_| TREE_FENCE_BYTES);
+        Self {
+            rest: &facts[FENCE_BYTES + tree..],
+        }
+    }
+
     fn number(&mut self, what: &'static str) -> Result<u64, Fault> {
         let (number, rest) = split_number(self.rest).ok_or(Fault::Structure(what))?;
         self.rest = rest;
@@ -429,9 +476,7 @@ pub fn decode_entry_into(
     entry.texts.clear();
     entry.bodies.clear();
     entry.events.clear();
-    let mut reader = Facts {
-        rest: &facts[FENCE_BYTES..],
-    };
+    let mut reader = Facts::behind(&entry.fence, facts);
     reader.table("texts", texts, false, |text| entry.texts.push(text))?;
     reader.digests("bodies", |digest| entry.bodies.push(digest))?;
     reader.bytes("input")?;
@@ -449,10 +494,7 @@ pub fn decode_request(
     bodies: &[u8],
     time: Time,
 ) -> Result<Request, Fault> {
-    decode_fence(facts, 1)?;
-    let mut reader = Facts {
-        rest: &facts[FENCE_BYTES..],
-    };
+    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     let mut text_table = Texts::default();
     reader.table("texts", texts, true, |text| text_table.push(text))?;
     let mut body_table = Bodies::default();
@@ -493,10 +535,7 @@ pub fn decode_body<'a>(
     bodies: &'a [u8],
     index: usize,
 ) -> Result<Option<&'a [u8]>, Fault> {
-    decode_fence(facts, 1)?;
-    let mut reader = Facts {
-        rest: &facts[FENCE_BYTES..],
-    };
+    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     reader.table("texts", texts, false, |_| {})?;
     let (mut found, mut number) = (None, 0);
     reader.table("bodies", bodies, true, |body| {
@@ -528,10 +567,7 @@ pub fn decode_body_digests(facts: &[u8]) -> Result<Vec<BodyDigest>, Fault> {
 /// # Errors
 /// A [`Fault`] for bytes that no [`encode`] wrote.
 pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
-    decode_fence(facts, 1)?;
-    let mut reader = Facts {
-        rest: &facts[FENCE_BYTES..],
-    };
+    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     for what in ["texts", "bodies"] {
         reader.digests(what, |_| {})?;
     }

@@ -47,7 +47,7 @@ pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
         first_envelope: state.next_envelope(),
     };
     let events = vec![registered.into(), branched.into()];
-    Ok(grant(session, None, generation, events))
+    Ok(grant(session, None, generation, None, events))
 }
 
 /// Hides what stands behind a point of the author's own history (BRN-19).

@@ -8,13 +8,15 @@
 
 use crate::event::{
     Accepted, Adopted, AssignmentFailed, Branched, Cancelled, Carried, Dispatched, Entry, Event,
-    Fence, FenceKind, Fenced, Joined, Recorded, Refused, Registered, Renamed, Retired, Reverted,
-    Sent,
+    Fence, FenceKind, Fenced, Joined, Recorded, Refused, Registered, ReleaseCause, Renamed,
+    Retired, Reverted, Sent,
 };
-use crate::generation::{Generation, Standing};
+use crate::generation::Generation;
 use crate::history::Activity;
 use crate::id::{DispatchNo, EnvelopeNo, Name, SessionNo};
-use crate::state::{DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, State};
+use crate::state::{DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, State, TreeStanding};
+
+mod tree;
 
 use super::branch::can_be_cut;
 use super::history::depth_after;
@@ -26,7 +28,11 @@ mod role;
 #[must_use]
 pub fn stands(state: &State, entry: &Entry) -> bool {
     let look = Look { state, entry };
-    look.life() && look.fence() && look.decision() && entry.events.iter().all(|e| look.event(e))
+    look.life()
+        && look.fence()
+        && look.tree_is_meant()
+        && look.decision()
+        && entry.events.iter().all(|e| look.event(e))
 }
 
 /// An entry in front of the state that it would be applied to.
@@ -53,9 +59,14 @@ impl<'a> Look<'a> {
             session,
             named,
             granted,
+            tree,
         } = self.entry.fence;
+        if !tree.is_none_or(|tree| self.names_a_tree(tree)) {
+            return false;
+        }
         match (kind, session, named, granted) {
-            (FenceKind::None, None, None, None) => true,
+            (FenceKind::None, None, None, None) => tree.is_none(),
+            (FenceKind::Claim, None, None, None) => tree.is_some(),
             (FenceKind::Write, Some(session), Some(named), None) => {
                 self.state.check(session, named).is_ok()
             }
@@ -81,12 +92,37 @@ impl<'a> Look<'a> {
     fn decision(self) -> bool {
         use Event as E;
         match (self.entry.fence.kind, &*self.entry.events) {
-            (FenceKind::Grant, [E::Registered(_)] | [E::Registered(_), E::Branched(_)]) => {
-                self.entry.fence.named.is_none()
-            }
             (
                 FenceKind::Grant,
-                [E::Registered(_), E::Fenced(_)] | [E::Adopted(_), E::Carried(_)],
+                [E::Registered(_)]
+                | [E::Registered(_), E::Branched(_)]
+                | [E::Registered(_), E::Delegated(_)]
+                | [E::Registered(_), E::Reserved(_)],
+            ) => self.entry.fence.named.is_none(),
+            (
+                FenceKind::Grant,
+                [E::Registered(_), E::Fenced(_)]
+                | [
+                    E::Registered(_),
+                    E::Delegated(_) | E::Reserved(_),
+                    E::Fenced(_),
+                ]
+                | [E::Unreserved(_), E::Registered(_), E::Fenced(_)]
+                | [
+                    E::Unreserved(_),
+                    E::Registered(_),
+                    E::Reserved(_),
+                    E::Fenced(_),
+                ]
+                | [E::Adopted(_), E::Carried(_)]
+                | [E::Adopted(_), E::Carried(_), E::Reconciled(_)]
+                | [E::Claimed(_), E::Adopted(_), E::Carried(_)]
+                | [
+                    E::Claimed(_),
+                    E::Adopted(_),
+                    E::Carried(_),
+                    E::Reconciled(_),
+                ],
             ) => self.entry.fence.named.is_some(),
             (FenceKind::Grant, _) => false,
             (FenceKind::Write, [E::Accepted(a), E::Joined(j)]) => a.dispatch == j.dispatch,
@@ -94,6 +130,10 @@ impl<'a> Look<'a> {
             (FenceKind::Write, [E::RoleLapsed(l), E::RoleTaken(t)]) => l.role == t.role,
             (FenceKind::Write, [E::Observed(_), E::Shown(_)]) => true,
             (_, [E::Joined(_) | E::RoleLapsed(_) | E::Branched(_)]) => false,
+            (FenceKind::Write | FenceKind::Claim, [E::Retired(_), E::Released(r)]) => {
+                r.how == ReleaseCause::RootRetired
+            }
+            (_, [E::Released(r)]) => r.how != ReleaseCause::RootRetired,
             (FenceKind::None, [E::IncarnationRaised(_), E::HomeAccepted(_)]) => true,
             (_, events) => events.len() <= 1,
         }
@@ -102,8 +142,8 @@ impl<'a> Look<'a> {
     /// Whether an event can happen here, and under this fence.
     fn event(self, event: &Event) -> bool {
         match event {
-            Event::Registered(e) => self.registered(e),
-            Event::Adopted(e) => self.adopted(e),
+            Event::Registered(e) => self.registered(e) && self.rooted(e.session),
+            Event::Adopted(e) => self.adopted(e) && self.adopted_in_tree(e.session),
             Event::Carried(e) => self.carried(e),
             Event::Fenced(e) => self.fenced(e),
             Event::Retired(e) => self.retired(e),
@@ -153,7 +193,7 @@ impl<'a> Look<'a> {
             Event::Shown(e) => self.shown(e.session, &e.peers, e.first_notice),
             Event::Warned(e) => self.shown(e.session, &e.peers, e.first_notice),
             Event::Attended(e) => self.attended(e),
-            _ => unreachable!("the other events were looked at before"),
+            tree => self.tree_event(tree),
         }
     }
 
@@ -186,7 +226,10 @@ impl<'a> Look<'a> {
                 name && self.state.find(text).is_none()
             }
             // Under any name that it has or had.
-            Some(known) => known.retired && self.state.find(text) == Some(e.session),
+            Some(known) => {
+                (known.retired || self.unreserves(e.session))
+                    && self.state.find(text) == Some(e.session)
+            }
         };
         free && self.granted(e.session, e.generation)
     }
@@ -204,15 +247,18 @@ impl<'a> Look<'a> {
     }
 
     fn retired(self, e: &Retired) -> bool {
-        let allowed = if e.forced {
-            self.by_nobody()
-        } else {
-            self.by(e.session)
+        let drops = self.drops_a_tree();
+        let allowed = match (e.forced, drops) {
+            (true, true) => self.entry.fence.kind == FenceKind::Claim,
+            (true, false) => self.by_nobody(),
+            (false, _) => self.by(e.session),
         };
-        let stands = self
-            .state
-            .session(e.session)
-            .is_some_and(|s| !s.retired && s.generation == e.generation);
+        let stands = self.state.session(e.session).is_some_and(|s| {
+            let tree = &s.tree;
+            let whole = s.root == e.session
+                && (tree.grown || tree.standing == TreeStanding::PendingPublish);
+            !s.retired && s.generation == e.generation && whole == drops
+        });
         allowed && stands
     }
 
@@ -221,7 +267,7 @@ impl<'a> Look<'a> {
         let stands = self
             .state
             .session(session)
-            .is_some_and(|s| s.standing() != Standing::Retired && s.generation == generation);
+            .is_some_and(|s| !s.retired && s.generation == generation);
         stands && number == self.state.next_envelope()
     }
 
@@ -272,7 +318,7 @@ impl<'a> Look<'a> {
             (Some(_), FenceKind::None) => forced,
             (None, FenceKind::Write) => !forced,
             (None, FenceKind::None) => true,
-            (_, FenceKind::Grant) => false,
+            (_, FenceKind::Grant | FenceKind::Claim) => false,
         }
     }
 

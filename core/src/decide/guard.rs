@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::command::{Command, Ref, Request};
 use crate::event::{Event, Fence, FenceKind, Refused};
-use crate::generation::{Generation, Lapse};
+use crate::generation::{Generation, Lapse, Standing};
 use crate::holder::{Proof, Verdict};
 use crate::id::{DispatchNo, EnvelopeNo, Position, SessionNo};
 use crate::limits::{REFUSED_BODIES_MAX, REFUSED_BODY_BYTES_MAX};
@@ -38,6 +38,7 @@ impl Author {
             session: Some(self.session),
             named: Some(self.generation),
             granted: None,
+            tree: None,
         };
         Decision { fence, events }
     }
@@ -87,16 +88,25 @@ impl<'a> Ask<'a> {
             .state
             .find(text)
             .and_then(|n| Some((n, self.state.session(n)?)));
-        found.ok_or_else(|| {
-            let name = self.string(name);
-            self.refusal(Code::UnknownSession, None, &name)
-                .say(format!("no session is called {name}"))
-                .next(
-                    format!("tenure register {name}"),
-                    "registers it at generation 1",
-                )
-                .next("tenure sessions --all".into(), "lists the names there are")
-        })
+        found.ok_or_else(|| self.unknown_session(&self.string(name)))
+    }
+
+    /// Nobody has that name, or nobody may know yet that somebody has.
+    pub fn unknown_session(self, name: &str) -> Refusal {
+        self.refusal(Code::UnknownSession, None, name)
+            .say(format!("no session is called {name}"))
+            .next(
+                format!("tenure register {name}"),
+                "registers it at generation 1",
+            )
+            .next("tenure sessions --all".into(), "lists the names there are")
+    }
+
+    /// Whether the session is there for whoever asks: one that is reserved and not published is there for its
+    /// own tree only (TRE-8).
+    pub fn sees(self, number: SessionNo) -> bool {
+        let root = |n: SessionNo| self.state.session(n).map(|s| s.root);
+        self.state.is_published(number) || self.presented_session().and_then(root) == root(number)
     }
 
     /// The session and generation behind the token, checked.
@@ -144,7 +154,15 @@ impl<'a> Ask<'a> {
         let mut refusal = self.refusal(code, Some(session), &name).holder(self.state);
         let current = refusal.current.clone().unwrap_or_default();
         refusal.relation = Some(relation);
+        if self.state.standing(session) == Some(Standing::Lapsed) && lapse == Lapse::Stale {
+            refusal.current = None;
+        }
         refusal.message = match lapse {
+            Lapse::Stale if refusal.current.is_none() => {
+                let root = self.state.session(session).map_or(session, |s| s.root);
+                let root = self.state.name(root);
+                format!("{name}@{presented} lapsed: the tree of {root} changed hands since")
+            }
             Lapse::Stale => {
                 format!("{name}@{presented} was superseded; {current} is current")
             }
@@ -298,9 +316,8 @@ impl Refusal {
 
     /// Fills in who holds the session concerned, and since when.
     pub(super) fn holder(mut self, state: &State) -> Self {
-        let session = self.session.and_then(|s| state.session(s));
-        self.holder = session.and_then(|s| s.holder);
-        self.since = session.map(Session::since);
+        self.holder = self.session.and_then(|s| state.holder(s));
+        self.since = self.session.and_then(|s| state.since(s));
         self
     }
 
@@ -337,7 +354,10 @@ pub fn stale_repeat(state: &State, request: &Request, at: Position) -> Refusal {
     let name = refusal.subject.clone();
     let current = refusal.current.clone().unwrap_or_default();
     let active = refusal.session.is_some_and(|s| state.is_active(s));
-    let (since, relation) = if active {
+    let lapsed = refusal.session.and_then(|s| state.standing(s)) == Some(Standing::Lapsed);
+    let (since, relation) = if lapsed {
+        ("its tree changed hands since".into(), Relation::Superseded)
+    } else if active {
         (format!("{current} is current now"), Relation::Superseded)
     } else {
         (format!("{name} was retired since"), Relation::Retired)
@@ -359,6 +379,11 @@ fn repeated(state: &State, request: &Request, code: Code) -> Refusal {
         Command::Register(c) => state.find(ask.text(c.name)),
         Command::Adopt(c) => state.find(ask.text(c.name)),
         Command::Branch(c) => state.find(ask.text(c.name)),
+        Command::RegisterChild(c) => state.find(ask.text(c.name)),
+        Command::Reserve(c) => state.find(ask.text(c.name)),
+        Command::Claim(c) => state.find(ask.text(c.name)),
+        Command::AdoptTree(c) => state.find(ask.text(c.name)),
+        Command::AdoptClaimed(c) => state.find(ask.text(c.name)),
         _ => None,
     };
     let session = ask.presented_session().or(named);

@@ -11,11 +11,11 @@ use crate::generation::Standing;
 use crate::holder::Verdict;
 use crate::id::{EnvelopeNo, SessionNo};
 use crate::refusal::{Code, Refusal, Relation};
-use crate::state::{DispatchState, Session};
+use crate::state::DispatchState;
 
 use super::Decision;
+use super::adopt::evidence_about;
 use super::guard::Ask;
-use super::session::evidence;
 use super::work::{addressed, owned, terminal};
 
 /// Gives a dispatch over: by its holder only, to one session that can be identified and is not known to be dead.
@@ -31,7 +31,7 @@ pub(super) fn hand_off(ask: Ask<'_>, c: &HandOff) -> Result<Decision, Refusal> {
         return Ok(Decision::nothing());
     }
     addressed(ask, number, session, c.to_generation)?;
-    live(ask, number, session)?;
+    live(ask, number)?;
     let envelope = ask.state.next_envelope();
     let handed = HandedOver {
         dispatch: c.dispatch,
@@ -62,10 +62,10 @@ pub(super) fn hand_off(ask: Ask<'_>, c: &HandOff) -> Result<Decision, Refusal> {
 }
 
 /// Nobody is given work who is known not to be there.
-fn live(ask: Ask<'_>, number: SessionNo, session: &Session) -> Result<(), Refusal> {
-    let (verdict, proofs) = evidence(ask, number, session);
+fn live(ask: Ask<'_>, number: SessionNo) -> Result<(), Refusal> {
+    let (verdict, proofs) = evidence_about(ask, number);
     let name = ask.state.name(number);
-    let vacant = session.standing() == Standing::Ungranted;
+    let vacant = ask.state.standing(number) != Some(Standing::Granted);
     if !vacant && verdict != Verdict::Dead {
         return Ok(());
     }

@@ -16,8 +16,8 @@ use crate::state::{Holding, Role};
 use crate::text::TextId;
 
 use super::Decision;
+use super::adopt::evidence_about;
 use super::guard::{Ask, Author};
-use super::session::evidence;
 
 /// A role as somebody names it.
 #[derive(Clone, Copy)]
@@ -157,10 +157,11 @@ pub(super) fn take(ask: Ask<'_>, c: &TakeRole) -> Result<Decision, Refusal> {
     let found = named.find();
     let holding = found.and_then(|(_, role)| role.holding.as_ref());
     let session = holding.and_then(|h| ask.state.session(h.session));
-    let has_holder = session.is_some_and(|s| s.standing() == Standing::Granted);
-    let (verdict, proofs) = match (holding, session) {
-        (Some(holding), Some(session)) => evidence(ask, holding.session, session),
-        _ => (Verdict::Unknowable, Vec::new()),
+    let standing = holding.and_then(|h| ask.state.standing(h.session));
+    let has_holder = standing == Some(Standing::Granted);
+    let (verdict, proofs) = match holding {
+        Some(holding) => evidence_about(ask, holding.session),
+        None => (Verdict::Unknowable, Vec::new()),
     };
     let of_process = holding.and(c.found.as_ref()).filter(|found_about| {
         found.is_some_and(|(_, role)| role.generation == found_about.generation)
@@ -188,7 +189,7 @@ pub(super) fn take(ask: Ask<'_>, c: &TakeRole) -> Result<Decision, Refusal> {
         let lapsed = next(generation)?;
         generation = Some(lapsed);
         let looked = |e: &&crate::holder::Evidence| {
-            e.session == holding.session && session.is_some_and(|s| s.generation == e.generation)
+            session.and_then(|s| ask.state.holding(s.root)) == Some((e.session, e.generation))
         };
         events.push(
             RoleLapsed {

@@ -1,29 +1,29 @@
-//! Sessions: register, adopt, rename, retire, note, observe.
+//! Sessions: register, rename, retire, note, observe.
 
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::command::{Adopt, Note, Observe, Register, Rename, Retire};
+use crate::command::{Bearer, Label, Note, Observe, Register, Rename, Retire};
 use crate::event::{
-    Adopted, Carried, Event, Fence, FenceKind, Fenced, Noted, Observed, Registered, Renamed,
-    Retired,
+    Event, Fence, FenceKind, Fenced, Noted, Observed, Registered, Renamed, Retired, TreeFence,
 };
-use crate::generation::{Generation, Standing};
-use crate::holder::{Proof, Verdict};
+use crate::generation::Generation;
 use crate::id::SessionNo;
+use crate::path::Scope;
 use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{EnvelopeKind, EnvelopeState, Session};
 use crate::text::TextId;
 
 use super::branch::name_taken;
 use super::guard::{Ask, Authority};
-use super::{Decision, policy};
+use super::{Decision, policy, tree};
 
 pub(super) fn grant(
     session: SessionNo,
     named: Option<Generation>,
     granted: Generation,
+    tree: Option<TreeFence>,
     events: Vec<Event>,
 ) -> Decision {
     let fence = Fence {
@@ -31,44 +31,62 @@ pub(super) fn grant(
         session: Some(session),
         named,
         granted: Some(granted),
+        tree,
     };
     Decision { fence, events }
 }
 
 /// Absent -> active at generation 1 (REG-1); retired at g -> active at g+1, and everything older is fenced
-/// in the same frame (REG-2, OUT-5, OUT-7, DIS-9); active -> refused, nobody is bumped silently (REG-3).
+/// in the same frame (REG-2, OUT-5, OUT-7, DIS-9); active -> refused, nobody is bumped silently (REG-3). A
+/// reservation whose holder is dead makes way.
 pub(super) fn register(ask: Ask<'_>, c: &Register) -> Result<Decision, Refusal> {
-    let state = ask.state;
-    let registered = |session, generation| {
-        Event::from(Registered {
-            session,
-            name: c.name,
-            generation,
-            bearer: c.bearer,
-            labels: c.labels.clone(),
-            checkout: c.checkout.clone(),
-        })
+    let new = Newcomer {
+        name: c.name,
+        bearer: c.bearer,
+        labels: &c.labels,
+        checkout: c.checkout.as_ref(),
     };
-    let Some(number) = state.find(ask.text(c.name)) else {
-        let number = SessionNo(state.sessions.len() as u64);
-        let first = Generation::first(state.incarnation);
-        return Ok(grant(number, None, first, vec![registered(number, first)]));
-    };
-    let session = &state.sessions[number.index()];
-    if !session.retired {
-        return Err(already_active(ask, number));
-    }
-    let next = following(ask, number, session)?;
-    let fenced = Fenced {
-        session: number,
-        below: next,
-        first_review: state.next_envelope(),
-    };
-    let events = vec![registered(number, next), fenced.into()];
-    Ok(grant(number, Some(session.generation), next, events))
+    tree::root(ask, new, false)
 }
 
-fn following(ask: Ask<'_>, number: SessionNo, session: &Session) -> Result<Generation, Refusal> {
+/// A session that is to be registered, as one of several commands has it.
+#[derive(Clone, Copy)]
+pub(super) struct Newcomer<'a> {
+    pub name: TextId,
+    pub bearer: Bearer,
+    pub labels: &'a [Label],
+    pub checkout: Option<&'a Scope<TextId>>,
+}
+
+impl Newcomer<'_> {
+    pub fn registered(self, session: SessionNo, generation: Generation) -> Event {
+        Registered {
+            session,
+            name: self.name,
+            generation,
+            bearer: self.bearer,
+            labels: self.labels.to_vec(),
+            checkout: self.checkout.cloned(),
+        }
+        .into()
+    }
+}
+
+/// What ends everything older, in the frame that makes a retired session active again.
+pub(super) fn fenced(ask: Ask<'_>, session: SessionNo, below: Generation) -> Event {
+    Fenced {
+        session,
+        below,
+        first_review: ask.state.next_envelope(),
+    }
+    .into()
+}
+
+pub(super) fn following(
+    ask: Ask<'_>,
+    number: SessionNo,
+    session: &Session,
+) -> Result<Generation, Refusal> {
     session
         .generation
         .next(ask.state.incarnation)
@@ -83,7 +101,7 @@ fn following(ask: Ask<'_>, number: SessionNo, session: &Session) -> Result<Gener
         })
 }
 
-fn already_active(ask: Ask<'_>, number: SessionNo) -> Refusal {
+pub(super) fn already_active(ask: Ask<'_>, number: SessionNo) -> Refusal {
     let name = ask.state.name(number);
     let refusal = ask
         .refusal(Code::AlreadyActive, Some(number), &name)
@@ -108,99 +126,18 @@ fn already_active(ask: Ask<'_>, number: SessionNo) -> Refusal {
         )
 }
 
-/// Takes over an active session: g -> g+1. What is unfinished belongs to the same conversation and is
-/// carried (ADO-1, BND-3). A holder that may live is in the way unless the adopt is forced, or made by
-/// whoever presents the current token (ADO-11).
-pub(super) fn adopt(ask: Ask<'_>, c: &Adopt) -> Result<Decision, Refusal> {
-    let (number, session) = ask.session(c.name)?;
+/// A retired session is registered, not adopted.
+pub(super) fn is_retired(ask: Ask<'_>, number: SessionNo, session: &Session) -> Refusal {
     let name = ask.state.name(number);
-    if session.retired {
-        return Err(ask
-            .refusal(Code::Retired, Some(number), &name)
-            .relation(Relation::Retired)
-            .say(format!(
-                "{name} was retired at generation {}; it is registered, not adopted",
-                session.generation
-            ))
-            .next(
-                format!("tenure register {name}"),
-                "makes it active at the next generation",
-            ));
-    }
-    let handed_over = match ask.request.input.presented {
-        Some(_) => ask.author()?.session == number,
-        None => false,
-    };
-    let (verdict, proofs) = evidence(ask, number, session);
-    let forced = ask.request.input.force;
-    let free = handed_over || session.standing() == Standing::Ungranted || verdict == Verdict::Dead;
-    if !free && forced.is_none() {
-        return Err(held(ask, number, verdict, proofs));
-    }
-    let next = following(ask, number, session)?;
-    let adopted = Adopted {
-        session: number,
-        generation: next,
-        bearer: c.bearer,
-        labels: c.labels.clone(),
-        forced: if free { None } else { forced },
-        former: session.holder.is_some() && !handed_over && verdict != Verdict::Dead,
-    };
-    let carried = Carried {
-        session: number,
-        generation: next,
-    };
-    Ok(grant(
-        number,
-        Some(session.generation),
-        next,
-        vec![adopted.into(), carried.into()],
-    ))
-}
-
-/// The verdict on the current grant's holder. Evidence about any other grant counts for nothing, so two who
-/// saw the same dead holder cannot both adopt.
-pub(super) fn evidence(
-    ask: Ask<'_>,
-    number: SessionNo,
-    session: &Session,
-) -> (Verdict, Vec<Proof>) {
-    match &ask.request.input.evidence {
-        Some(e) if e.session == number && e.generation == session.generation => {
-            (e.verdict, e.proofs.clone())
-        }
-        Some(_) => (Verdict::Unknowable, vec![Proof::OtherGrant]),
-        None => (Verdict::Unknowable, vec![Proof::NotProbed]),
-    }
-}
-
-fn held(ask: Ask<'_>, number: SessionNo, verdict: Verdict, proofs: Vec<Proof>) -> Refusal {
-    let name = ask.state.name(number);
-    let refusal = ask
-        .refusal(Code::Held, Some(number), &name)
-        .holder(ask.state);
-    let current = refusal.current.clone().unwrap_or_default();
-    let state = match verdict {
-        Verdict::Alive => "is alive",
-        _ => "may be alive",
-    };
-    refusal
-        .relation(Relation::Foreign)
-        .evidence(verdict, proofs)
+    ask.refusal(Code::Retired, Some(number), &name)
+        .relation(Relation::Retired)
         .say(format!(
-            "{current} is held, and its holder {state}; that will not expire by itself"
+            "{name} was retired at generation {}; it is registered, not adopted",
+            session.generation
         ))
         .next(
-            format!("tenure show {name}"),
-            "shows what the holder last did, to wait for its retire",
-        )
-        .next(
-            format!("tenure branch {name} NEW-NAME"),
-            "goes on from a copy of its history, and leaves it alone",
-        )
-        .next(
-            format!("tenure adopt {name} --force --reason TEXT"),
-            "takes over at once; the holder is fenced, not stopped, and may still be writing files",
+            format!("tenure register {name}"),
+            "makes it active at the next generation",
         )
 }
 
@@ -266,7 +203,7 @@ pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
         reason: c.reason.or(input.force),
         forced: authority.session().is_none(),
     };
-    Ok(authority.decides(vec![retired.into()]))
+    tree::retire(ask, authority, retired)
 }
 
 /// What is done under its own token only.

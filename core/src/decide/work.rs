@@ -48,10 +48,13 @@ pub(super) fn addressed(
     session: &Session,
     named: Option<Generation>,
 ) -> Result<(), Refusal> {
+    if !ask.sees(number) {
+        return Err(ask.unknown_session(&ask.state.name(number)));
+    }
     let lapse = match ask.state.check(number, named.unwrap_or(session.generation)) {
         Ok(()) => return Ok(()),
-        // After a raise nobody holds it, but it is active, and mail addressed to it waits for its adopter.
-        Err(Lapse::NeverIssued) if named.is_none() => return Ok(()),
+        // Nobody can write as it now, but it is active, and mail addressed to it waits for its adopter.
+        Err(Lapse::NeverIssued | Lapse::Stale) if named.is_none() => return Ok(()),
         Err(lapse) => lapse,
     };
     let name = ask.state.name(number);

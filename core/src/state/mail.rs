@@ -49,6 +49,8 @@ wire_enum! {
         SessionRetired = 2 "session-retired",
         /// Its dispatch ended.
         DispatchEnded = 3 "dispatch-ended",
+        /// The session that delegated its session was retired.
+        ParentRetired = 4 "parent-retired",
         /// Its dispatch was handed over to another session.
         HandedOver = 10 "handed-over",
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use bincode::{Decode, Encode};
 
 use crate::disclosure::Presence;
-use crate::generation::{Generation, Standing};
+use crate::generation::{Epoch, Generation};
 use crate::holder::Bearing;
 use crate::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
 use crate::path::Scope;
@@ -13,6 +13,7 @@ use crate::text::{Symbol, Text};
 
 use super::history::History;
 use super::policy::Told;
+use super::tree::Tree;
 
 /// Who a grant was made to, with the texts that people read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
@@ -40,6 +41,12 @@ wire_enum! {
         Retired = 4 "retired",
         /// Not a grant: the incarnation was raised.
         Raised = 5 "incarnation-raised",
+        /// Not a grant: its tree was claimed, so that its token lapsed.
+        Claimed = 6 "claimed",
+        /// Not a grant: its tree was released.
+        Released = 7 "released",
+        /// Not a grant: the claim on its tree was rolled back.
+        RolledBack = 8 "rolled-back",
     }
 }
 
@@ -91,8 +98,17 @@ pub struct Session {
     pub generation: Generation,
     /// Whether it was given back.
     pub retired: bool,
-    /// Who holds it; `None` after a raise, until somebody adopts.
+    /// Who the current generation was granted to, which of a root is who holds it and its tree; `None` after a
+    /// raise, until somebody adopts.
     pub holder: Option<Holder>,
+    /// The root of the tree that it is in: itself, unless it was delegated.
+    pub root: SessionNo,
+    /// The session that delegated it.
+    pub parent: Option<SessionNo>,
+    /// The epoch of its tree that the current generation was granted under.
+    pub epoch: Epoch,
+    /// What it knows as a root.
+    pub tree: Tree,
     /// Labels, sorted by key.
     pub labels: Vec<(Symbol, Symbol)>,
     /// The first grant ever.
@@ -122,16 +138,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// How it stands towards tokens.
-    #[must_use]
-    pub fn standing(&self) -> Standing {
-        match (self.retired, self.holder) {
-            (true, _) => Standing::Retired,
-            (false, Some(_)) => Standing::Granted,
-            (false, None) => Standing::Ungranted,
-        }
-    }
-
     /// Whether the current holder was shown that generation of another session.
     #[must_use]
     pub fn knows(&self, peer: SessionNo, generation: Generation) -> bool {

@@ -24,6 +24,7 @@ use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 
 mod history;
 mod rights;
+mod tree;
 
 const GENERATION: Generation = Generation {
     incarnation: 1,
@@ -82,6 +83,7 @@ fn commands() -> Vec<Command> {
         commands_2(),
         history::commands(),
         rights::commands(),
+        tree::commands(),
         commands_of_checkouts(),
     ]
     .concat()
@@ -211,6 +213,7 @@ fn events() -> Vec<Event> {
         events_3(),
         history::events(),
         rights::events(),
+        tree::events(),
         events_of_checkouts(),
     ]
     .concat()
@@ -443,10 +446,15 @@ const FENCE: Fence = Fence {
     session: Some(SessionNo(3)),
     named: Some(GENERATION),
     granted: None,
+    tree: None,
 };
 
 fn encoded(command: Command, events: &[Event]) -> v1::Parts {
-    v1::encode(&FENCE, &request(command), events, || [0x11; 16]).expect("it encodes")
+    fenced(&FENCE, command, events)
+}
+
+fn fenced(fence: &Fence, command: Command, events: &[Event]) -> v1::Parts {
+    v1::encode(fence, &request(command), events, || [0x11; 16]).expect("it encodes")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -482,6 +490,10 @@ fn lines() -> BTreeMap<String, String> {
         }
         .into();
         lines.insert(name, hex(&encoded(command, &[event]).facts));
+    }
+    for (name, fence) in tree::fences() {
+        let command = commands().remove(0);
+        lines.insert(name.to_owned(), hex(&fenced(&fence, command, &[]).facts));
     }
     lines
 }
@@ -532,6 +544,33 @@ fn what_was_encoded_decodes_to_the_same() {
         assert_eq!(entry.events, events());
         let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, at.time);
         assert_eq!(asked.expect("it decodes"), request(command));
+    }
+}
+
+/// A fence that names a tree is 16 bytes longer, and everything behind it is found all the same.
+#[test]
+fn a_fence_that_names_a_tree_decodes_to_the_same() {
+    let at = Moment {
+        position: Position(9),
+        time: Time(1_800_000_000_000_000),
+    };
+    for (name, fence) in tree::fences() {
+        for command in commands() {
+            let parts = fenced(&fence, command.clone(), &events());
+            let entry = v1::decode_entry(&parts.facts, &parts.texts, at, 1).expect("it decodes");
+            assert_eq!((entry.fence, entry.events), (fence, events()), "{name}");
+            let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, at.time);
+            let asked = asked.expect("it decodes");
+            assert_eq!(v1::decode_key(&parts.facts), Ok(asked.input.key));
+            assert_eq!(asked, request(command));
+            let body = v1::decode_body(&parts.facts, &parts.texts, &parts.bodies, 0);
+            assert_eq!(body, Ok(Some(&b"body"[..])));
+            let cut = v1::decode_fence(&parts.facts[..v1::FENCE_BYTES + 15], 1);
+            assert_eq!(cut, Err(v1::Fault::Short(v1::FENCE_BYTES + 15)));
+            let mut odd = parts.facts.clone();
+            odd[v1::FENCE_BYTES + 4] = 1;
+            assert_eq!(v1::decode_fence(&odd, 1), Err(v1::Fault::Fence));
+        }
     }
 }
 

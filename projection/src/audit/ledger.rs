@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::event::{Entry, Event};
+use tenure_core::event::{Entry, Event, Reconciliation};
 use tenure_core::generation::Generation;
 use tenure_core::id::{DispatchNo, EnvelopeNo, SessionNo};
 
@@ -17,6 +17,8 @@ pub struct Ledger {
     dispatches: BTreeMap<DispatchNo, Given>,
     bound: BTreeMap<Vec<u8>, DispatchNo>,
     envelopes: BTreeMap<EnvelopeNo, SessionNo>,
+    /// The root of the tree that a session was delegated into.
+    roots: BTreeMap<SessionNo, SessionNo>,
 }
 
 #[derive(Debug)]
@@ -37,7 +39,22 @@ impl Ledger {
 
     fn event(&mut self, entry: &Entry, event: &Event) -> Option<(Rule, String)> {
         match event {
-            Event::Registered(e) => return self.grant(e.session, e.generation),
+            Event::Registered(e) => {
+                self.roots.remove(&e.session);
+                return self.grant(e.session, e.generation);
+            }
+            Event::Delegated(e) => drop(self.roots.insert(e.session, e.root)),
+            Event::Unreserved(e) => {
+                let members = self.roots.iter().filter(|(_, root)| **root == e.root);
+                let members: Vec<_> = members.map(|(session, _)| *session).collect();
+                self.free_all(e.root);
+                members
+                    .into_iter()
+                    .for_each(|session| self.free_all(session));
+            }
+            Event::Reconciled(e) if e.how == Reconciliation::ParentCancelled => {
+                self.free_all(e.session);
+            }
             Event::Adopted(e) => return self.grant(e.session, e.generation),
             Event::Dispatched(e) => {
                 let item = entry.texts.get(e.item).to_vec();

@@ -3,7 +3,7 @@
 use tenure_core::command::{Command, Request};
 use tenure_core::disclosure::{Shared, instruction, shared, shared_at};
 use tenure_core::event::Event;
-use tenure_core::generation::Generation;
+use tenure_core::generation::{Epoch, Generation};
 use tenure_core::history::Point;
 use tenure_core::holder::{Verdict, judge};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Name, RoleNo, SessionNo, Token};
@@ -47,6 +47,13 @@ pub struct Grant {
 pub enum Answer {
     /// Of register and adopt.
     Granted(Grant),
+    /// Of a claim.
+    Claimed {
+        /// The root of the tree.
+        root: SessionNo,
+        /// The epoch that the claim stands under.
+        epoch: Epoch,
+    },
     /// Of accept.
     Accepted {
         /// The dispatch.
@@ -175,9 +182,19 @@ pub(super) fn answer(state: &State, texts: &Texts, events: &[Event]) -> Answer {
             at: branch.at,
         };
     }
+    let grant = events.iter().find_map(|event| match event {
+        Event::Registered(e) => Some((e.session, e.generation)),
+        Event::Adopted(e) => Some((e.session, e.generation)),
+        _ => None,
+    });
+    if let Some((session, generation)) = grant {
+        return granted(state, session, generation);
+    }
     match events.first() {
-        Some(Event::Registered(e)) => granted(state, e.session, e.generation),
-        Some(Event::Adopted(e)) => granted(state, e.session, e.generation),
+        Some(Event::Claimed(e)) => Answer::Claimed {
+            root: e.root,
+            epoch: e.epoch,
+        },
         Some(Event::Accepted(e)) => accepted(state, e.dispatch),
         Some(Event::Dispatched(e)) => Answer::Dispatched {
             dispatch: e.dispatch,
@@ -215,6 +232,8 @@ pub(super) fn standing(state: &State, request: &Request) -> (Moment, Answer) {
             let answer = asker.map(|asker| met(state, &request.texts, asker, &c.writes, false));
             (state.at, answer.unwrap_or(Answer::Plain))
         }
+        Command::Release(c) => (since(state, request.texts.get(c.name)), Answer::Plain),
+        Command::ReleaseDead(c) => (since(state, request.texts.get(c.name)), Answer::Plain),
         _ => (state.at, Answer::Plain),
     }
 }
@@ -258,6 +277,12 @@ fn met(
         instruction: said,
         warned,
     }
+}
+
+/// Since when the session of that name stands as it does.
+fn since(state: &State, name: &[u8]) -> Moment {
+    let session = state.find(name);
+    session.and_then(|s| state.since(s)).unwrap_or(state.at)
 }
 
 fn granted(state: &State, session: SessionNo, generation: Generation) -> Answer {

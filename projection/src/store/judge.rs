@@ -139,7 +139,14 @@ fn repeat(
 ) -> Result<Verdict, Error> {
     let grants = matches!(
         request.input.command,
-        Command::Register(_) | Command::Adopt(_) | Command::Branch(_)
+        Command::Register(_)
+            | Command::Adopt(_)
+            | Command::RegisterChild(_)
+            | Command::Reserve(_)
+            | Command::Claim(_)
+            | Command::AdoptTree(_)
+            | Command::AdoptClaimed(_)
+            | Command::Branch(_)
     );
     let lapsed = [Code::StaleGeneration, Code::NeverIssued, Code::Retired];
     Ok(match decide(&live.state, request) {

@@ -1,7 +1,8 @@
 //! What makes two calls under one idempotency key the same: everything the caller said, and nothing that the
 //! host found (process, canonical identities, time), since a retry is made by another process.
 
-use tenure_core::command::{Command, Ref, Request};
+use tenure_core::command::{Bearer, Command, Label, Ref, Request};
+use tenure_core::generation::Epoch;
 use tenure_core::history::Activity;
 use tenure_core::role::RoleScope;
 use tenure_core::text::TextId;
@@ -78,18 +79,10 @@ impl Said<'_> {
     fn command(&mut self, command: &Command) {
         match command {
             Command::Register(c) => {
-                self.text(Some(c.name));
-                self.text(c.bearer.engine);
-                self.texts(c.labels.iter().map(|l| l.0));
-                self.texts(c.labels.iter().map(|l| l.1));
+                self.named(c.name, &c.bearer, &c.labels);
                 self.text(c.checkout.as_ref().map(|s| s.path));
             }
-            Command::Adopt(c) => {
-                self.text(Some(c.name));
-                self.text(c.bearer.engine);
-                self.texts(c.labels.iter().map(|l| l.0));
-                self.texts(c.labels.iter().map(|l| l.1));
-            }
+            Command::Adopt(c) => self.named(c.name, &c.bearer, &c.labels),
             Command::Retire(c) => {
                 self.text(Some(c.name));
                 self.number(u64::from(c.if_idle));
@@ -158,6 +151,46 @@ impl Said<'_> {
                 self.number(c.generation.map_or(0, |g| g.number));
             }
             Command::ClearRole(c) => self.role(c.role, &c.scope, Some(c.reason)),
+            other => self.about_a_tree(other),
+        }
+    }
+
+    /// Commands about trees.
+    fn about_a_tree(&mut self, command: &Command) {
+        let presented = |epoch: Option<Epoch>| epoch.map_or(0, |e| e.0);
+        match command {
+            Command::RegisterChild(c) => {
+                self.named(c.name, &c.bearer, &c.labels);
+                self.text(c.checkout.as_ref().map(|s| s.path));
+            }
+            Command::Reserve(c) => {
+                self.named(c.name, &c.bearer, &c.labels);
+                self.text(c.checkout.as_ref().map(|s| s.path));
+            }
+            Command::Claim(c) => self.named(c.name, &c.bearer, &[]),
+            Command::AdoptTree(c) => self.named(c.name, &c.bearer, &c.labels),
+            Command::AdoptClaimed(c) => {
+                self.named(c.name, &c.bearer, &c.labels);
+                self.number(c.epoch.0);
+            }
+            Command::Publish(c) => {
+                self.text(Some(c.name));
+                self.number(presented(c.epoch));
+            }
+            Command::Rollback(c) => {
+                self.text(Some(c.name));
+                self.number(c.epoch.0);
+            }
+            Command::Recover(c) => {
+                self.text(Some(c.name));
+                self.number(c.epoch.0);
+            }
+            Command::Release(c) => {
+                self.text(Some(c.name));
+                self.number(presented(c.epoch));
+                self.text(c.reason);
+            }
+            Command::ReleaseDead(c) => self.text(Some(c.name)),
             other => self.about_one_thing(other),
         }
     }
@@ -167,6 +200,14 @@ impl Said<'_> {
         self.texts([role, scope.text].into_iter());
         self.number(u64::from(scope.place.is_some()));
         self.text(reason);
+    }
+
+    /// A session, who is to act for it, and its labels.
+    fn named(&mut self, name: TextId, bearer: &Bearer, labels: &[Label]) {
+        self.text(Some(name));
+        self.text(bearer.engine);
+        self.texts(labels.iter().map(|l| l.0));
+        self.texts(labels.iter().map(|l| l.1));
     }
 
     /// Commands about one dispatch, envelope or position.

@@ -10,9 +10,11 @@ use tenure_core::command::{
     Deliver, Dispatch, Fail, Input, Key, Note, Observe, Origin, Presented, Register, RemoveLock,
     Report, Request, Retire, Send, Settle,
 };
-use tenure_core::id::Name;
+use tenure_core::holder::Evidence;
+use tenure_core::id::{Name, SessionNo};
 use tenure_core::limits;
 use tenure_core::path::Scope;
+use tenure_core::state::State;
 use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 use tenure_log::journal::Deadline;
 
@@ -24,6 +26,7 @@ use super::{keys, payload};
 
 mod history;
 mod rights;
+mod tree;
 
 /// A request that is ready to be judged.
 pub(super) struct Prepared {
@@ -57,21 +60,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         secret_matched: None,
     });
     let force = call.force.as_deref().map(|r| write.reason(r)).transpose()?;
-    let evidence = match (&call.verb, &mut command) {
-        (Verb::HandOff { to, .. }, _) => evidence(store, to)?,
-        (_, Command::TakeRole(take)) => rights::look_at_holder(store, take, &write.texts)?,
-        (Verb::Adopt { name, labels, .. }, _) => {
-            let evidence = evidence(store, name)?;
-            labels_fit(store, name, labels)?;
-            evidence
-        }
-        (Verb::Branch { source, labels, .. }, _) => {
-            store.catch_up()?;
-            labels_fit(store, source, labels)?;
-            None
-        }
-        _ => None,
-    };
+    let evidence = about_a_holder(store, &call.verb, &mut command, &write.texts)?;
     let (texts, bodies) = (write.texts, write.bodies);
     let origin = Origin {
         actor,
@@ -120,11 +109,53 @@ fn within(what: &'static str, offered: usize, max: usize) -> Result<(), Error> {
     }
 }
 
-/// What the probe says about the holder that is to be taken over from.
-fn evidence(store: &Store, name: &Name) -> Result<Option<tenure_core::holder::Evidence>, Error> {
+/// What the probe says about the holder that a verb takes over from, or that may be in its way.
+fn about_a_holder(
+    store: &Store,
+    verb: &Verb,
+    command: &mut Command,
+    texts: &Texts,
+) -> Result<Option<Evidence>, Error> {
+    if let Command::TakeRole(take) = command {
+        return rights::look_at_holder(store, take, texts);
+    }
+    Ok(match verb {
+        Verb::HandOff { to, .. } => evidence(store, to, |_, _| true)?,
+        Verb::Branch { source, labels, .. } => {
+            store.catch_up()?;
+            labels_fit(store, source, labels)?;
+            None
+        }
+        Verb::Adopt { name, labels, .. }
+        | Verb::AdoptTree { name, labels, .. }
+        | Verb::AdoptClaimed { name, labels, .. } => {
+            let evidence = evidence(store, name, |_, _| true)?;
+            labels_fit(store, name, labels)?;
+            evidence
+        }
+        Verb::Claim { name, .. } | Verb::ReleaseDead { name } => {
+            evidence(store, name, |_, _| true)?
+        }
+        // A name may be reserved, or its tree claimed by others.
+        Verb::Register { name, .. }
+        | Verb::RegisterChild { name, .. }
+        | Verb::Reserve { name, .. } => evidence(store, name, |state, session| {
+            !state.is_active(session) || !state.is_published(session)
+        })?,
+        _ => None,
+    })
+}
+
+/// What the probe says about who holds the session of that name, where it is one that is `asked` about.
+fn evidence(
+    store: &Store,
+    name: &Name,
+    asked: impl Fn(&State, SessionNo) -> bool,
+) -> Result<Option<Evidence>, Error> {
     store.catch_up()?;
     let live = store.live.read();
     let session = live.state.find(name.as_str().as_bytes());
+    let session = session.filter(|s| asked(&live.state, *s));
     Ok(session.and_then(|s| store.evidence(&live.state, s)))
 }
 
@@ -227,6 +258,9 @@ impl Writing<'_> {
             return Ok(command);
         }
         if let Some(command) = self.about_rights(verb)? {
+            return Ok(command);
+        }
+        if let Some(command) = self.about_a_tree(verb, actor)? {
             return Ok(command);
         }
         Ok(match verb {

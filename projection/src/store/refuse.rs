@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use tenure_core::command::{Command, Count, Request};
 use tenure_core::decide::stale_repeat;
-use tenure_core::event::{Entry, Event};
+use tenure_core::event::{Entry, Event, TreeFence};
 use tenure_core::generation::Lapse;
 use tenure_core::id::Position;
 use tenure_core::refusal::{Code, Refusal};
@@ -189,12 +189,23 @@ fn is_lapsed(state: &State, request: &Request, entry: &Entry) -> bool {
             match (&request.input.command, state.check(session, named)) {
                 // What it ended is its own token: it stands until the next register.
                 (Command::Retire(_), Err(Lapse::Retired)) => Ok(()),
+                // And of a release, until the next claim.
+                (Command::Release(_), Err(Lapse::Stale)) => at_epoch(state, entry),
                 (_, checked) => checked,
             }
         }
-        _ => Ok(()),
+        _ => at_epoch(state, entry),
     };
     current.is_err()
+}
+
+/// Whether the tree that an entry left at some epoch is still there.
+fn at_epoch(state: &State, entry: &Entry) -> Result<(), Lapse> {
+    let epoch = |tree: TreeFence| state.tree(tree.root).map(|t| t.epoch);
+    match entry.fence.tree {
+        Some(tree) if epoch(tree) != Some(tree.epoch) => Err(Lapse::Stale),
+        _ => Ok(()),
+    }
 }
 
 impl Store {

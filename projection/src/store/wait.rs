@@ -85,9 +85,13 @@ fn free(
     else {
         return true;
     };
-    let session = state.session(holding.session);
-    let held = session.filter(|s| s.standing() == Standing::Granted);
-    let holder = held.and_then(|s| s.holder).map(|h| h.bearing);
+    let held = state.standing(holding.session) == Some(Standing::Granted);
+    let root = state
+        .session(holding.session)
+        .filter(|_| held)
+        .map(|s| s.root);
+    let holder = root.and_then(|root| state.tree_holder(root));
+    let holder = holder.map(|(holder, _)| holder.bearing);
     holding.session == asker
         || holder.is_none_or(|bearing| dead(&bearing))
         || holding.process.is_some_and(|bearing| dead(&bearing))

@@ -2,7 +2,7 @@
 
 use tenure_core::command::{Bearer, Label, Request};
 use tenure_core::event::{Entry, Event};
-use tenure_core::generation::Generation;
+use tenure_core::generation::{Epoch, Generation};
 use tenure_core::history::{Activity, Point};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
 use tenure_core::path::Scope;
@@ -377,6 +377,53 @@ impl Spelling<'_> {
                 Some(e.session),
                 None,
                 vec![("name", Field::text(self.text(e.name)))],
+            ),
+            other => self.tree(other),
+        }
+    }
+
+    fn tree(self, event: &Event) -> Spelled {
+        let of_tree = |root: SessionNo, epoch: Epoch| {
+            vec![
+                ("tree", Field::text(self.name(root))),
+                ("epoch", Field::Number(epoch.0)),
+            ]
+        };
+        match event {
+            Event::Delegated(e) => (
+                Some(e.session),
+                None,
+                vec![
+                    ("tree", Field::text(self.name(e.root))),
+                    ("parent", Field::text(self.name(e.parent))),
+                ],
+            ),
+            Event::Reserved(e) => (Some(e.root), None, Vec::new()),
+            Event::Published(e) => (Some(e.root), None, Vec::new()),
+            Event::Claimed(e) => {
+                let mut payload = of_tree(e.root, e.epoch);
+                payload.extend(self.grant(&e.bearer, &[]));
+                payload.push(("forced", Field::Flag(e.forced.is_some())));
+                payload.push(("reason", self.maybe_text(e.forced)));
+                (Some(e.root), None, payload)
+            }
+            Event::RolledBack(e) => (Some(e.root), None, of_tree(e.root, e.epoch)),
+            Event::Recovered(e) => (
+                Some(e.session),
+                None,
+                vec![("body", self.body(Some(e.body)))],
+            ),
+            Event::Released(e) => {
+                let mut payload = of_tree(e.root, e.epoch);
+                payload.push(("how", Field::text(e.how.as_str())));
+                payload.push(("reason", self.maybe_text(e.reason)));
+                (Some(e.root), None, payload)
+            }
+            Event::Unreserved(e) => (Some(e.root), None, of_tree(e.root, e.epoch)),
+            Event::Reconciled(e) => (
+                Some(e.session),
+                None,
+                vec![("how", Field::text(e.how.as_str()))],
             ),
             other => self.store(other),
         }

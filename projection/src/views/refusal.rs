@@ -176,7 +176,10 @@ impl Lens<'_> {
         }
         let kept = bodies.len() == record.bodies.len();
         let session = record.session.and_then(|s| self.state.session(s));
-        let holder = session.filter(|s| !s.retired).and_then(|s| s.holder);
+        let active = record
+            .session
+            .filter(|_| session.is_some_and(|s| !s.retired));
+        let holder = active.and_then(|s| self.state.holder(s));
         let named = |g: Option<Generation>| {
             g.map(|g| match record.session {
                 Some(s) => format!("{}@{g}", self.name(s)),

@@ -1,7 +1,7 @@
 //! A session as it stands.
 
 use tenure_core::decide::describe;
-use tenure_core::generation::Generation;
+use tenure_core::generation::{Generation, Standing};
 use tenure_core::history::Point;
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
 use tenure_core::state::{EnvelopeState, Session};
@@ -21,10 +21,17 @@ pub struct SessionView {
     pub generation: Generation,
     /// The current token, without a secret.
     pub token: String,
-    /// Who holds it; `None` when retired, or when nobody has adopted since the incarnation was raised.
+    /// Who writes as it; `None` when it is retired, or when nobody has adopted it since its tree changed hands or
+    /// the incarnation was raised.
     pub holder: Option<HolderView>,
     /// Former holders that were never proven dead and may still be writing files.
     pub former: Vec<FormerView>,
+    /// The root of its tree: its own name, unless it was delegated.
+    pub tree: String,
+    /// The session that delegated it.
+    pub parent: Option<String>,
+    /// Whether a token of it is current, so that somebody may write as it.
+    pub writable: bool,
     /// Labels, sorted by key.
     pub labels: Vec<(String, String)>,
     /// The first grant ever.
@@ -98,7 +105,7 @@ impl Lens<'_> {
             .collect();
         tops.sort();
         tops.dedup();
-        let holder = session.holder.filter(|_| !session.retired);
+        let holder = self.state.writer(number);
         Some(SessionView {
             number,
             name: self.name(number),
@@ -114,6 +121,9 @@ impl Lens<'_> {
                     holder: self.holder(&f.holder),
                 })
                 .collect(),
+            tree: self.name(session.root),
+            parent: session.parent.map(|p| self.name(p)),
+            writable: self.state.standing(number) == Some(Standing::Granted),
             labels: session
                 .labels
                 .iter()
@@ -121,7 +131,7 @@ impl Lens<'_> {
                 .collect(),
             registered_at: session.registered_at,
             last_seen: session.last_seen,
-            since: session.since(),
+            since: self.state.since(number).unwrap_or_else(|| session.since()),
             status: session.status.as_ref().map(|s| shown(s.as_bytes())),
             checkout: session.checkout.as_ref().map(|c| self.text(c.path)),
             tops,
@@ -151,8 +161,11 @@ impl Lens<'_> {
         })
     }
 
-    /// Every session, in the order of registration.
+    /// Every session that may be shown, in the order of registration.
     pub fn sessions(&self) -> impl Iterator<Item = SessionView> {
-        (0..self.state.sessions.len()).filter_map(|n| self.session(SessionNo(n as u64)))
+        (0..self.state.sessions.len())
+            .map(|n| SessionNo(n as u64))
+            .filter(|n| self.state.is_published(*n))
+            .filter_map(|n| self.session(n))
     }
 }

@@ -82,14 +82,14 @@ impl Lens<'_> {
     pub fn check(&self, token: &Token) -> Option<CheckView> {
         let number = self.state.find(token.name.as_str().as_bytes())?;
         let session = self.state.session(number)?;
-        let holder = session.holder.filter(|_| !session.retired);
+        let holder = self.state.holder(number).filter(|_| !session.retired);
         Some(CheckView {
             lapse: self.state.check(number, token.generation).err(),
             token: token.to_string(),
             session: self.name(number),
             generation: session.generation,
             holder: holder.map(|h| self.holder(&h)),
-            since: session.since(),
+            since: self.state.since(number).unwrap_or_else(|| session.since()),
             lost: self.losses(number, token.generation),
         })
     }
@@ -97,8 +97,11 @@ impl Lens<'_> {
     /// What happened to a session after `presented` was granted, oldest first.
     #[must_use]
     pub fn losses(&self, session: SessionNo, presented: Generation) -> Vec<LossView> {
-        let notes = self.state.session(session).map_or(&[][..], |s| &s.grants);
-        notes
+        let Some(record) = self.state.session(session) else {
+            return Vec::new();
+        };
+        let mut lost: Vec<LossView> = record
+            .grants
             .iter()
             .filter(|note| {
                 let ended = matches!(note.how, Granted::Retired | Granted::Raised);
@@ -111,6 +114,32 @@ impl Lens<'_> {
                 actor: note.actor.map(|a| self.text(a)),
                 reason: note.reason.map(|r| self.text(r)),
             })
-            .collect()
+            .collect();
+        lost.extend(self.losses_of_tree(session, presented));
+        lost.sort_by_key(|loss| loss.at.position);
+        lost
+    }
+
+    /// What happened to the tree of a session since its current generation was granted, where that is the one
+    /// presented or a later one.
+    fn losses_of_tree(
+        &self,
+        session: SessionNo,
+        presented: Generation,
+    ) -> impl Iterator<Item = LossView> {
+        let record = self.state.session(session);
+        let tree = record.and_then(|r| self.state.session(r.root));
+        let notes = tree.map_or(&[][..], |root| &root.tree.notes);
+        let record = record.filter(|r| presented <= r.generation);
+        record.into_iter().flat_map(move |record| {
+            let later = notes.iter().filter(|note| note.epoch > record.epoch);
+            later.map(|note| LossView {
+                how: note.how,
+                at: note.at,
+                generation: record.generation,
+                actor: note.actor.map(|a| self.text(a)),
+                reason: note.reason.map(|r| self.text(r)),
+            })
+        })
     }
 }

@@ -69,7 +69,7 @@ impl Lens<'_> {
         let Some(session) = self.state.session(number) else {
             return nobody;
         };
-        let Some(holder) = session.holder.filter(|_| !session.retired) else {
+        let Some(holder) = self.state.writer(number) else {
             return nobody;
         };
         let event = match session.grants.last().map(|g| g.how) {
@@ -84,6 +84,29 @@ impl Lens<'_> {
                 at: session.since(),
                 event,
             }),
+            ..nobody
+        }
+    }
+
+    /// Who holds the tree of a root now, without looking at the log.
+    #[must_use]
+    pub fn who_tree(&self, subject: &str, root: SessionNo) -> WhoView {
+        let nobody = WhoView::nobody(subject, self.state.at);
+        let (Some(session), Some((holder, since))) =
+            (self.state.session(root), self.state.tree_holder(root))
+        else {
+            return nobody;
+        };
+        let event = match (&session.tree.claimer, session.grants.last().map(|g| g.how)) {
+            (Some(_), _) => "claimed",
+            (None, Some(Granted::Adopted | Granted::Forced)) => "adopted",
+            _ => "registered",
+        };
+        WhoView {
+            session: Some(self.name(root)),
+            generation: Some(session.generation),
+            holder: Some(self.holder(&holder)),
+            since: Some(PointView { at: since, event }),
             ..nobody
         }
     }
@@ -110,7 +133,15 @@ impl Lens<'_> {
             .grants
             .last()
             .filter(|note| note.at.position > row.since.position);
+        let lapsed = self
+            .state
+            .tree_note_of(row.session)
+            .filter(|note| note.at.position > row.since.position);
         let since = match last {
+            _ if let Some(note) = lapsed => PointView {
+                at: note.at,
+                event: note.how.as_str(),
+            },
             Some(note) if note.how == Granted::Raised => PointView {
                 at: note.at,
                 event: "incarnation-raised",
@@ -127,7 +158,7 @@ impl Lens<'_> {
         WhoView {
             session: Some(self.name(row.session)),
             generation: Some(row.generation),
-            holder: session.holder.map(|h| self.holder(&h)),
+            holder: self.state.writer(row.session).map(|h| self.holder(&h)),
             since: Some(since),
             ..nobody
         }

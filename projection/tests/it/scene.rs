@@ -12,9 +12,13 @@
 //! bypass HOOK at=P [as=T] [said=S] [reason=R]      unlocked PATH [reason=R]
 //! record TEXT as=T [kind=K] [expect=N] [opens=KIND:ID] [closes=KIND:ID] [key=K]
 //! revert N as=T      branch SOURCE NAME [at=N] [pid=N] [engine=E] [label=K:V] [key=K]      rename NAME NEW as=T
+//! register NAME parent=T                   reserve NAME [pid=N]         publish NAME as=T | epoch=E
+//! claim NAME [as=T] [force=R] [pid=N]      adopt NAME tree [..]         adopt NAME epoch=E [pid=N]
+//! rollback NAME epoch=E                    recover NAME TEXT epoch=E
+//! release NAME as=T | epoch=E              release-dead NAME
 //! ```
 //!
-//! Views: `session NAME`, `history NAME [at=N] [all]`, `inbox NAME`, `work`, `roles`, `blocked`, `told NAME`,
+//! Views: `session NAME`, `tree NAME` (who is writable), `history NAME [at=N] [all]`, `inbox NAME`, `work`, `roles`, `blocked`, `told NAME`,
 //! `refusals`, `shared NAME|- PATH`, `log N` (the events at a position), `findings`.
 
 use std::collections::BTreeMap;
@@ -327,6 +331,7 @@ impl Scene {
                 format!("{} from {source} at {at}", grant.token)
             }
             Answer::Recorded { index, .. } => format!("record {index}"),
+            Answer::Claimed { epoch, .. } => format!("epoch {epoch}"),
             _ => "done".into(),
         };
         format!("{said}{again}")
@@ -337,6 +342,7 @@ impl Scene {
         let view = |look: &dyn Fn(&State) -> String| Some(store.view(look).expect("the log reads"));
         match words.plain[0] {
             "session" => view(&|s| look::session(s, name)),
+            "tree" => view(&|s| look::tree(s, name)),
             "inbox" => view(&|s| look::inbox(s, name)),
             "history" => {
                 let at = words.number("at").map(Position);

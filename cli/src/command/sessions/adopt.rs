@@ -103,11 +103,9 @@ impl Args {
 
 fn ungranted(ctx: &Context, store: &Store) -> Result<Vec<String>, Stop> {
     ctx.look(store, |lens| {
-        let sessions = lens.sessions().filter(|s| {
-            lens.state
-                .session(s.number)
-                .is_some_and(|s| s.standing() == Standing::Ungranted)
-        });
+        let sessions = lens
+            .sessions()
+            .filter(|s| lens.state.standing(s.number) == Some(Standing::Ungranted));
         Ok(sessions.map(|s| s.name).collect())
     })
 }

@@ -72,6 +72,7 @@ fn a_register_fences_every_binding_of_older_generations() {
             session: Some(SessionNo(0)),
             named: Some(generation(1)),
             granted: Some(generation(2)),
+            tree: None,
         },
         texts,
         events: vec![

@@ -238,6 +238,7 @@ fn a_record_that_does_not_continue_its_history_is_not_honoured() {
         session: Some(SessionNo(0)),
         named: Some(Generation::first(1)),
         granted: None,
+        tree: None,
     };
     let append = |change: fn(Recorded) -> Recorded| {
         let scene = Scene::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tenure_core::command::{Outcome, Ref};
-use tenure_core::generation::Generation;
+use tenure_core::generation::{Epoch, Generation};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_projection::call::{Bearer, Call, Label, ProcessChoice, Verb};
 
@@ -70,6 +70,11 @@ impl<'l> Words<'l> {
         }
     }
 
+    fn epoch(&self) -> Option<Epoch> {
+        let epoch = self.named.get("epoch")?;
+        Some(Epoch(epoch.parse().expect("a number")))
+    }
+
     fn labels(&self) -> Vec<Label> {
         let label = self.named.get("label").and_then(|l| l.split_once(':'));
         let label = label.map(|(key, value)| Label {
@@ -103,6 +108,9 @@ fn reference(text: &str) -> Ref {
 pub fn call(words: &Words<'_>) -> Call {
     let mut call = Call::new(verb(words)).by("tester");
     call.token = words.named.get("as").map(|t| t.parse().expect("a token"));
+    if let Some(parent) = words.named.get("parent") {
+        call.token = Some(parent.parse().expect("a token"));
+    }
     if words.plain[0] == "retire" && words.plain[1].contains('@') {
         call.token = Some(words.plain[1].parse::<Token>().expect("a token"));
     }
@@ -122,11 +130,28 @@ fn verb(words: &Words<'_>) -> Verb {
     let first = words.plain.get(1).copied().unwrap_or_default();
     let second = words.plain.get(2).copied().unwrap_or_default();
     match words.plain[0] {
+        "register" if words.named.contains_key("parent") => Verb::RegisterChild {
+            name: name(first),
+            bearer: words.bearer(),
+            labels: words.labels(),
+            checkout: words.paths("checkout").pop(),
+        },
         "register" => Verb::Register {
             name: name(first),
             bearer: words.bearer(),
             labels: words.labels(),
             checkout: words.paths("checkout").pop(),
+        },
+        "adopt" if second == "tree" => Verb::AdoptTree {
+            name: name(first),
+            bearer: words.bearer(),
+            labels: words.labels(),
+        },
+        "adopt" if words.epoch().is_some() => Verb::AdoptClaimed {
+            name: name(first),
+            bearer: words.bearer(),
+            labels: words.labels(),
+            epoch: words.epoch().expect("it is given"),
         },
         "adopt" => Verb::Adopt {
             name: name(first),
@@ -202,11 +227,11 @@ fn verb_on_things(words: &Words<'_>, first: &str, second: &str) -> Verb {
             position: Position(first.parse().expect("a position")),
             reason: words.reason(),
         },
-        _ => verb_on_checkouts(words, first),
+        _ => verb_on_checkouts(words, first, second),
     }
 }
 
-fn verb_on_checkouts(words: &Words<'_>, first: &str) -> Verb {
+fn verb_on_checkouts(words: &Words<'_>, first: &str, second: &str) -> Verb {
     match words.plain[0] {
         "bypass" => Verb::BypassGuard {
             hook: first.into(),
@@ -221,6 +246,43 @@ fn verb_on_checkouts(words: &Words<'_>, first: &str) -> Verb {
             modified: Time(5),
             reason: words.reason(),
         },
+        _ => verb_on_trees(words, first, second),
+    }
+}
+
+fn verb_on_trees(words: &Words<'_>, first: &str, second: &str) -> Verb {
+    let name = || name(first);
+    let epoch = words.epoch();
+    match words.plain[0] {
+        "reserve" => Verb::Reserve {
+            name: name(),
+            bearer: words.bearer(),
+            labels: words.labels(),
+            checkout: words.paths("checkout").pop(),
+        },
+        "publish" => Verb::Publish {
+            name: name(),
+            epoch,
+        },
+        "claim" => Verb::Claim {
+            name: name(),
+            bearer: words.bearer(),
+        },
+        "rollback" => Verb::Rollback {
+            name: name(),
+            epoch: epoch.expect("an epoch"),
+        },
+        "recover" => Verb::Recover {
+            name: name(),
+            epoch: epoch.expect("an epoch"),
+            body: second.into(),
+        },
+        "release" => Verb::Release {
+            name: name(),
+            epoch,
+            reason: words.text("reason"),
+        },
+        "release-dead" => Verb::ReleaseDead { name: name() },
         _ => rights::verb(words).unwrap_or_else(|| history::verb(words, first)),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tenure_core::generation::Standing;
 use tenure_core::id::Position;
 use tenure_core::state::State;
 use tenure_projection::history::{Passage, Span};
@@ -31,6 +32,29 @@ pub fn session(state: &State, name: &str) -> String {
         record.open.len(),
         record.inbox.len()
     )
+}
+
+/// `STANDING eN NAME@G ...`: the root first; a session that is not writable in brackets, a retired one with a dash.
+pub fn tree(state: &State, name: &str) -> String {
+    let Some(root) = state
+        .find(name.as_bytes())
+        .and_then(|n| state.session(n))
+        .map(|s| s.root)
+    else {
+        return "absent".into();
+    };
+    let tree = state.tree(root).expect("a root has a tree");
+    let mut text = format!("{} e{}", tree.standing.as_str(), tree.epoch);
+    for (number, session) in state.sessions_of_tree(root) {
+        let token = format!("{}@{}", state.name(number), session.generation);
+        match state.standing(number) {
+            Some(Standing::Granted) => write!(text, " {token}"),
+            Some(Standing::Retired) => write!(text, " -{token}"),
+            _ => write!(text, " [{token}]"),
+        }
+        .expect("a string grows");
+    }
+    text
 }
 
 /// Every envelope a session ever had.

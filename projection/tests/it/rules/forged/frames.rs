@@ -29,6 +29,7 @@ pub fn write(session: SessionNo, named: u64) -> Fence {
         session: Some(session),
         named: Some(generation(named)),
         granted: None,
+        tree: None,
     }
 }
 
@@ -38,6 +39,7 @@ pub fn grant(session: SessionNo, named: Option<u64>, granted: u64) -> Fence {
         session: Some(session),
         named: named.map(generation),
         granted: Some(generation(granted)),
+        tree: None,
     }
 }
 
