@@ -551,6 +551,7 @@ fn fence(kind: FenceKind, session: u64, named: Option<u64>, granted: Option<u64>
         session: Some(SessionNo(session)),
         named: named.map(generation),
         granted: granted.map(generation),
+        tree: None,
     }
 }
 
