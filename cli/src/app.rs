@@ -149,6 +149,10 @@ pub enum Command {
     Diff(audit::diff::Args),
     /// The sessions as they stood, made again from the log alone
     Replay(audit::replay::Args),
+    /// What a generation brought about
+    Impact(audit::impact::Args),
+    /// The first position at which a command's answer about the state turns
+    Bisect(audit::bisect::Args),
     /// What proves later that a grant was in the log
     Receipt(audit::receipt::Args),
 
@@ -187,7 +191,8 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     (
         "Audit",
         &[
-            "who", "timeline", "why", "refusals", "log", "audit", "diff", "replay", "receipt",
+            "who", "timeline", "why", "refusals", "log", "audit", "diff", "replay", "impact",
+            "bisect", "receipt",
         ],
     ),
     ("Forensics", &["verify", "inspect", "store"]),
@@ -266,6 +271,8 @@ impl Command {
             Self::Diff(args) => args.run(ctx),
             Self::Replay(args) => args.run(ctx),
             Self::Receipt(args) => args.run(ctx),
+            Self::Impact(args) => args.run(ctx),
+            Self::Bisect(args) => args.run(ctx),
             Self::Verify(args) => args.run(ctx),
             Self::Inspect(args) => args.run(ctx),
             Self::Store(args) => args.run(ctx),

@@ -15,6 +15,7 @@ pub mod entry;
 pub mod error;
 pub mod history;
 pub mod host;
+pub mod impact;
 pub mod projection;
 pub mod projector;
 pub mod reader;

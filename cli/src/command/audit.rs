@@ -3,7 +3,9 @@
 // The command of the group's own name.
 #[allow(clippy::module_inception)]
 pub mod audit;
+pub mod bisect;
 pub mod diff;
+pub mod impact;
 pub mod log;
 mod place;
 pub mod receipt;

@@ -222,3 +222,60 @@ fn what_was_refused_can_be_applied_once() {
     let grant = user.run(&format!("refusals apply r{newest} --as api@3"));
     assert_eq!(grant.code, 64, "a grant is not repeated");
 }
+
+/// What a generation brought about: its own acts, the work it gave and what became of it, and whom it granted.
+#[test]
+fn impact_follows_what_was_given_and_granted() {
+    let user = Terminal::new();
+    user.play(
+        "register lead
+         register api
+         register web
+         dispatch login --to api --as lead@1
+         accept d1 --as api@1
+         note busy --as api@1
+         report d1 --as api@1 --outcome done
+         send hello --to web --as lead@1
+         ack e2 --as web@1
+         send thanks --to lead --as web@1 --re e2
+         send other --to lead --as web@1
+         adopt lead --as lead@1
+         note mine --as lead@2",
+    );
+    let positions: Vec<_> = user
+        .list("impact lead@1")
+        .iter()
+        .map(|effect| effect["event"]["position"].as_u64().expect("a number"))
+        .collect();
+    let mut once = positions.clone();
+    once.dedup();
+    assert_eq!(once, [1, 4, 5, 7, 8, 9, 10, 12, 13], "{positions:?}");
+    let because = |position: u64| {
+        let list = user.list("impact lead@1");
+        let found = list.iter().find(|e| e["event"]["position"] == position);
+        found.expect("an effect")["because"].clone()
+    };
+    assert_eq!(because(1), "it grants lead@1");
+    assert_eq!(because(7), "it is about d1");
+    assert_eq!(because(10), "it answers e2");
+    assert_eq!(because(12), "asked under lead@1");
+    assert_eq!(because(13), "made under lead@2");
+    assert!(user.list("impact lead@7").is_empty());
+    assert_eq!(user.run("impact lead").code, 64);
+    assert_eq!(user.run("impact nobody@1").code, 66);
+}
+
+#[test]
+fn bisect_finds_where_the_state_turned() {
+    let user = story();
+    let find = |predicate: &str| user.args(&["--json", "bisect", "--", "sh", "-c", predicate]);
+    let taken = find("! grep -q '\"token\":\"api@2\"'").ended(0);
+    assert_eq!(taken.object()["position"], 8);
+    let reported = find("! grep -q '\"state\":\"done\"'").ended(0);
+    assert_eq!(reported.object()["position"], 10);
+    let by_position = find("test $TENURE_POSITION -lt 7").ended(0);
+    assert_eq!(by_position.object()["position"], 7);
+    assert_eq!(find("true").code, 64, "it never turns");
+    assert_eq!(find("false").code, 64, "it had turned before");
+    assert_eq!(find("exit 127").code, 64);
+}
