@@ -19,8 +19,8 @@ use tenure_core::path::{Anchor, Inode, Scope};
 
 use crate::host::Host;
 
-mod git;
-mod identity;
+pub(crate) mod git;
+pub(crate) mod identity;
 mod walk;
 
 use walk::Walk;

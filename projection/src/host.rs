@@ -22,7 +22,7 @@ use tenure_log::storage::Storage;
 use tenure_log::storage::disk::Disk;
 
 mod kept;
-#[cfg(any(test, target_os = "linux"))]
+mod openers;
 mod procfs;
 #[cfg(any(test, feature = "testkit"))]
 mod scripted;
@@ -39,6 +39,8 @@ use linux as kernel;
 
 #[cfg(any(test, feature = "testkit"))]
 pub use scripted::Scripted;
+
+pub use openers::{Hold, Opener, Openers, Wanted, openers};
 
 use kept::Kept;
 

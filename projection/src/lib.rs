@@ -14,6 +14,7 @@ pub mod diff;
 pub mod entry;
 pub mod error;
 pub mod history;
+pub mod guards;
 pub mod host;
 pub mod impact;
 pub mod projection;

@@ -265,6 +265,14 @@ impl Directory for DiskDirectory {
     }
 }
 
+/// What `path` lies on, whoever owns it.
+///
+/// # Errors
+/// The system's answer.
+pub fn file_system_at(path: &Path) -> io::Result<FileSystem> {
+    Ok(file_system(sys::statfs(path)?.f_type as u32))
+}
+
 /// Magic numbers from `linux/magic.h` and the file systems' own headers.
 fn file_system(magic: u32) -> FileSystem {
     const KNOWN: &[(u32, &str, Trust)] = &[

@@ -43,7 +43,7 @@ pub(super) fn repository(
         })? {
             Found::Nothing => {}
             Found::Broken => break,
-            Found::Common(common) => {
+            Found::Checkout(Checkout { common, .. }) => {
                 return Ok(Some(Repository {
                     inode: identity::of(&common).ok(),
                     common: common.into_os_string().into_vec(),
@@ -55,13 +55,41 @@ pub(super) fn repository(
     Ok(None)
 }
 
+/// The directories of a checkout that are git's own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Checkout {
+    /// Its own: index, `HEAD`, locks of both.
+    pub(crate) git: PathBuf,
+    /// That of the repository: refs, objects, configuration.
+    pub(crate) common: PathBuf,
+}
+
+/// What git has of the checkout whose top is `top`, canonical; `None` if it is none.
+///
+/// # Errors
+/// The system's answer, where it does not let us look.
+pub(crate) fn checkout(top: &Path) -> io::Result<Option<Checkout>> {
+    Ok(match common_directory(top)? {
+        Found::Checkout(checkout) => Some(checkout),
+        Found::Nothing | Found::Broken => None,
+    })
+}
+
+/// The path that the one-line file `path` holds, as it stands there; `None` where there is no such file.
+///
+/// # Errors
+/// The system's answer.
+pub(crate) fn pointer(path: &Path) -> io::Result<Option<PathBuf>> {
+    Ok(read_pointer(path)?.map(|text| path_from(&text).to_path_buf()))
+}
+
 enum Found {
     Nothing,
     Broken,
-    Common(PathBuf),
+    Checkout(Checkout),
 }
 
-/// The common git directory of the checkout whose top is `top`, if it is one.
+/// The git directories of the checkout whose top is `top`, if it is one.
 fn common_directory(top: &Path) -> io::Result<Found> {
     let dot_git = top.join(".git");
     let kind: FileType = match dot_git.metadata() {
@@ -69,8 +97,8 @@ fn common_directory(top: &Path) -> io::Result<Found> {
         Err(error) => return absent(error).map(|()| Found::Nothing),
     };
     if kind.is_dir() {
-        return Ok(match common_of(&dot_git)? {
-            Some(common) => Found::Common(common),
+        return Ok(match both_of(&dot_git)? {
+            Some(checkout) => Found::Checkout(checkout),
             None => Found::Nothing,
         });
     }
@@ -85,10 +113,20 @@ fn common_directory(top: &Path) -> io::Result<Found> {
         return Ok(Found::Broken);
     };
     let git = top.join(path_from(target));
-    Ok(match common_of(&git)? {
-        Some(common) => Found::Common(common),
+    Ok(match both_of(&git)? {
+        Some(checkout) => Found::Checkout(checkout),
         None => Found::Broken,
     })
+}
+
+fn both_of(git: &Path) -> io::Result<Option<Checkout>> {
+    let Some(common) = common_of(git)? else {
+        return Ok(None);
+    };
+    match git.canonicalize() {
+        Ok(git) => Ok(Some(Checkout { git, common })),
+        Err(error) => absent(error).map(|()| None),
+    }
 }
 
 /// The common directory of the git directory `git`, canonical; `None` if it is no git directory.

@@ -39,6 +39,11 @@ pub(super) fn time_namespace() -> Option<u64> {
     None
 }
 
+/// It shows nothing.
+pub(super) fn proc_is_ours() -> bool {
+    false
+}
+
 /// The name of this host.
 pub(super) fn host_name() -> String {
     let name = rustix::system::uname();

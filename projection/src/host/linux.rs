@@ -193,7 +193,8 @@ fn start(pid: u32) -> Option<u64> {
     procfs::start_ticks(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-fn proc_is_ours() -> bool {
+/// Whether `/proc` shows our pid namespace.
+pub(super) fn proc_is_ours() -> bool {
     read_status("/proc/self/status")
         .is_some_and(|ourselves| procfs::is_ours(&ourselves, std::process::id()))
 }

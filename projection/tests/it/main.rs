@@ -6,6 +6,8 @@ mod authority;
 mod balky;
 mod cases;
 mod checkouts;
+mod git;
+mod guards;
 mod host;
 mod projector;
 mod rules;

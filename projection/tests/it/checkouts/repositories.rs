@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
@@ -13,43 +12,7 @@ use tenure_projection::checkouts::{CheckoutError, locate};
 
 use super::{Place, meet};
 use crate::actors;
-
-/// Runs git without anybody's settings.
-fn try_git(dir: &Path, args: &[&str]) -> Output {
-    let settings = [
-        "user.name=t",
-        "user.email=t@example.org",
-        "protocol.file.allow=always",
-    ];
-    let settings = settings.iter().flat_map(|setting| ["-c", setting]);
-    Command::new("git")
-        .args(settings)
-        .args(args)
-        .current_dir(dir)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").expect("a path"))
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .expect("git runs")
-}
-
-fn git(dir: &Path, args: &[&str]) -> String {
-    let output = try_git(dir, args);
-    let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-    assert!(
-        output.status.success(),
-        "git {args:?}: {}",
-        told(&output.stderr)
-    );
-    told(&output.stdout)
-}
-
-fn commit(dir: &Path) {
-    fs::write(dir.join("f"), "1").expect("written");
-    git(dir, &["add", "f"]);
-    git(dir, &["commit", "-qm", "first"]);
-}
+use crate::git::{commit, git, try_git};
 
 /// One repository `r` with a linked worktree `w` outside and one inside, a superproject `super` with a submodule
 /// `sub` that has a worktree too, one whose git directory lies elsewhere, one below another, a bare one, and

@@ -1,0 +1,12 @@
+//! Guards around a git checkout: whose paths a commit takes along, which locks git left behind, which commands
+//! change what others work on.
+//!
+//! They inform and, where a policy says so, they refuse; they exclude nobody. `docs/guards.md` has the tables.
+
+mod locks;
+mod repository;
+
+pub use locks::{
+    Doubt, Kept, LockFile, LockVerdict, Locks, Removed, judge_lock, locks, owners, unlock,
+};
+pub use repository::{GitRepository, GuardError, Worktree};

@@ -1,0 +1,3 @@
+//! Guards: what they see of real repositories.
+
+mod locks;
