@@ -163,6 +163,8 @@ pub enum Command {
     /// The way out of each state in which a store refuses to write
     Store(forensics::store::Args),
 
+    /// Hooks in a git repository that ask the ledger before a commit and before refs move
+    Guard(operate::guard::Args),
     /// Completions for a shell
     Completions(operate::completions::Args),
     /// Man pages
@@ -196,7 +198,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Forensics", &["verify", "inspect", "store"]),
-    ("Operate", &["completions", "man"]),
+    ("Operate", &["guard", "completions", "man"]),
 ];
 
 /// The definition of the command line, without the text that only `--help` needs.
@@ -276,6 +278,7 @@ impl Command {
             Self::Verify(args) => args.run(ctx),
             Self::Inspect(args) => args.run(ctx),
             Self::Store(args) => args.run(ctx),
+            Self::Guard(args) => args.run(ctx),
             Self::Completions(args) => args.run(ctx),
             Self::Man(args) => args.run(ctx),
         }

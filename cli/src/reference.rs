@@ -98,6 +98,12 @@ const KINDS: &[(&str, &str)] = &[
     ),
     ("demo", "held, broken, story"),
     (
+        "guard",
+        "repository, enforced, hooks, locks, locks_cut, uids",
+    ),
+    ("guard-files", "what, files"),
+    ("guard-test", "tried, expected, holds, said"),
+    (
         "verify",
         "verdict, row, store, coverage, findings, findings_omitted, receipts",
     ),

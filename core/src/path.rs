@@ -79,6 +79,21 @@ fn last(path: &[u8], part: &[u8]) -> Option<usize> {
 }
 
 impl<P> Scope<P> {
+    /// The same scope with its paths borrowed.
+    pub fn by_ref(&self) -> Scope<&P> {
+        Scope {
+            path: &self.path,
+            host: self.host,
+            boot: self.boot,
+            anchors: self.anchors.clone(),
+            repository: self.repository.as_ref().map(|r| Repository {
+                common: &r.common,
+                inode: r.inode,
+                top: &r.top,
+            }),
+        }
+    }
+
     /// The same scope with its paths named otherwise.
     pub fn map<'s, Q>(&'s self, mut name: impl FnMut(&'s P) -> Q) -> Scope<Q> {
         Scope {

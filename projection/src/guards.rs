@@ -3,9 +3,11 @@
 //!
 //! They inform and, where a policy says so, they refuse; they exclude nobody. `docs/guards.md` has the tables.
 
+mod commit;
 mod locks;
 mod repository;
 
+pub use commit::{Along, Claim, Located, Staged, locate_staged};
 pub use locks::{
     Doubt, Kept, LockFile, LockVerdict, Locks, Removed, judge_lock, locks, owners, unlock,
 };

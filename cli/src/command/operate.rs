@@ -1,4 +1,5 @@
 //! Commands about the program itself.
 
 pub mod completions;
+pub mod guard;
 pub mod man;

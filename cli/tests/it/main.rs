@@ -5,6 +5,7 @@ mod contract;
 mod demo;
 mod exec;
 mod forensics;
+mod guard;
 mod hostile;
 mod looking;
 mod mail;

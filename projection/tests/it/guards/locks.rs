@@ -147,11 +147,11 @@ fn locks_of_every_worktree_and_of_refs_are_found() {
     ];
     let paths: Vec<PathBuf> = all.iter().map(|path| ground.leave(path)).collect();
     fs::write(&paths[2], "1234567").expect("written");
-    let locks = ground.locks();
-    let found: Vec<&PathBuf> = locks.found.iter().map(|lock| &lock.path).collect();
+    let listed = ground.locks();
+    let found: Vec<&PathBuf> = listed.found.iter().map(|lock| &lock.path).collect();
     assert_eq!(found, paths.iter().collect::<Vec<_>>());
-    assert!(!locks.cut);
-    let index = &locks.found[2];
+    assert!(!listed.cut);
+    let index = &listed.found[2];
     assert_eq!(index.bytes, 7);
     assert_eq!(index.uid, rustix::process::geteuid().as_raw());
     assert!(
@@ -164,10 +164,7 @@ fn locks_of_every_worktree_and_of_refs_are_found() {
     assert_eq!(other.top, ground.at("w"));
     assert_eq!(other.worktrees, ground.repository().worktrees);
     assert_eq!(
-        locks(&system().1, &other)
-            .expect("listed")
-            .found
-            .len(),
+        locks(&system().1, &other).expect("listed").found.len(),
         all.len()
     );
 }
