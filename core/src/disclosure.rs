@@ -85,6 +85,17 @@ pub fn shared(state: &State, asker: Option<SessionNo>, scopes: &[Scope<Symbol>])
 /// As [`shared`], for scopes that the state need not know.
 #[must_use]
 pub fn shared_at(state: &State, asker: Option<SessionNo>, scopes: &[Scope<&[u8]>]) -> Vec<Shared> {
+    shared_under(state, asker, scopes, Rule::Disclose)
+}
+
+/// As [`shared_at`], where at least `least` applies everywhere.
+#[must_use]
+pub fn shared_under(
+    state: &State,
+    asker: Option<SessionNo>,
+    scopes: &[Scope<&[u8]>],
+    least: Rule,
+) -> Vec<Shared> {
     let mut found = Vec::new();
     if scopes.is_empty() {
         return found;
@@ -93,6 +104,7 @@ pub fn shared_at(state: &State, asker: Option<SessionNo>, scopes: &[Scope<&[u8]>
         state,
         asker,
         scopes,
+        least,
     };
     for (number, session) in state.sessions.iter().enumerate() {
         let number = SessionNo(number as u64);
@@ -115,6 +127,8 @@ struct Look<'a> {
     state: &'a State,
     asker: Option<SessionNo>,
     scopes: &'a [Scope<&'a [u8]>],
+    /// What applies at least.
+    least: Rule,
 }
 
 impl<'a> Look<'a> {
@@ -151,10 +165,12 @@ impl<'a> Look<'a> {
                     *mine
                 };
                 let first = former.is_none() && self.goes_before(source, dispatch, at);
-                entry.rule = entry.rule.max(match rule_at(self.state, at) {
-                    Rule::Refuse if !first => Rule::Disclose,
-                    rule => rule,
-                });
+                entry.rule = entry
+                    .rule
+                    .max(match rule_at(self.state, at).max(self.least) {
+                        Rule::Refuse if !first => Rule::Disclose,
+                        rule => rule,
+                    });
             }
             if !entry.writes.contains(&place.path) {
                 entry.writes.push(place.path);

@@ -10,12 +10,12 @@
 //!
 //! What counts is the checkout that is committed to, whatever directory the caller is in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use tenure_core::disclosure::Presence;
+use tenure_core::disclosure::{Presence, Rule, shared_under};
 use tenure_core::generation::Generation;
 use tenure_core::holder::Verdict;
 use tenure_core::id::{DispatchNo, SessionNo};
@@ -79,6 +79,10 @@ pub struct Along {
     pub source: Presence,
     /// Its dispatches whose scopes the paths lie in.
     pub dispatches: Vec<DispatchNo>,
+    /// What the policies say of the places where it meets the commit, for a foreign claim.
+    pub rule: Rule,
+    /// Whether the asker's holder has been shown it before.
+    pub known: bool,
     /// Which staged paths; for a session that is only present, all of them.
     pub paths: Vec<Staged>,
 }
@@ -152,9 +156,10 @@ struct Compared<'a> {
 }
 
 impl Lens<'_> {
-    /// Whose paths a commit takes along, as `asker` would be told; foreign ones first, then by session.
+    /// Whose paths a commit takes along, as `asker` would be told; foreign ones first, then by session. `least` is the
+    /// rule that applies where no stricter one was recorded.
     #[must_use]
-    pub fn along(&self, asker: Option<SessionNo>, located: &Located) -> Vec<Along> {
+    pub fn along(&self, asker: Option<SessionNo>, located: &Located, least: Rule) -> Vec<Along> {
         let located = &Compared {
             staged: located
                 .staged
@@ -170,19 +175,51 @@ impl Lens<'_> {
                 let places = former.places.iter();
                 let places = places.map(|p| (p.source, p.dispatch, &p.scope));
                 let by = (number, Some((former.generation, former.holder)));
-                found.extend(self.claims(by, places, located));
+                found.extend(self.claims(asker, by, places, located));
             }
             if Some(number) != asker && !session.retired {
                 let places = self.state.presence(number);
-                found.extend(self.claims((number, None), places, located));
+                found.extend(self.claims(asker, (number, None), places, located));
             }
         }
         found.sort_by_key(|along| (along.claim, along.session));
+        self.rule(asker, located, least, &mut found);
         found
+    }
+
+    /// Adds to foreign claims what the policies say of them.
+    fn rule(
+        &self,
+        asker: Option<SessionNo>,
+        located: &Compared<'_>,
+        least: Rule,
+        found: &mut [Along],
+    ) {
+        let foreign: BTreeSet<&Staged> = found
+            .iter()
+            .filter(|along| along.claim == Claim::Foreign)
+            .flat_map(|along| &along.paths)
+            .collect();
+        let staged = located.staged.iter();
+        let scopes: Vec<Bytes<'_>> = staged
+            .filter(|(staged, _)| foreign.contains(staged))
+            .map(|(_, scope)| scope.clone())
+            .collect();
+        let met = shared_under(self.state, asker, &scopes, least);
+        for along in found
+            .iter_mut()
+            .filter(|along| along.claim == Claim::Foreign)
+        {
+            let there = met
+                .iter()
+                .find(|m| m.session == along.session && m.former.is_none());
+            along.rule = there.map_or(Rule::Disclose, |there| there.rule);
+        }
     }
 
     fn claims<'s>(
         &self,
+        asker: Option<SessionNo>,
         (session, former): (SessionNo, Option<(Generation, Holder)>),
         places: impl Iterator<Item = (Presence, Option<DispatchNo>, &'s Scope<Symbol>)>,
         located: &Compared<'_>,
@@ -239,7 +276,24 @@ impl Lens<'_> {
             holder,
             source,
             dispatches,
+            rule: Rule::Disclose,
+            known: self.knows(asker, session, former.map(|(generation, _)| generation)),
             paths: paths.into_values().cloned().collect(),
         })
+    }
+
+    /// Whether the asker's holder has been shown that grant.
+    fn knows(
+        &self,
+        asker: Option<SessionNo>,
+        session: SessionNo,
+        former: Option<Generation>,
+    ) -> bool {
+        let asker = asker.and_then(|asker| self.state.session(asker));
+        let current = self.state.session(session).map(|s| s.generation);
+        let generation = former.or(current);
+        asker
+            .zip(generation)
+            .is_some_and(|(a, g)| a.knows(session, g))
     }
 }

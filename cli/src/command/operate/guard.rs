@@ -2,6 +2,7 @@
 //! the tables.
 
 use clap::{Subcommand, ValueEnum};
+use tenure_projection::core::disclosure::Rule;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -47,6 +48,8 @@ pub enum Policy {
     /// It is said.
     #[default]
     Disclose,
+    /// The first attempt stops, and its repeat goes on.
+    WarnOnce,
     /// It is refused.
     Refuse,
 }
@@ -55,7 +58,17 @@ impl Policy {
     fn as_str(self) -> &'static str {
         match self {
             Self::Disclose => "disclose",
+            Self::WarnOnce => "warn-once",
             Self::Refuse => "refuse",
+        }
+    }
+
+    /// As the ledger has it.
+    fn rule(self) -> Rule {
+        match self {
+            Self::Disclose => Rule::Disclose,
+            Self::WarnOnce => Rule::WarnOnce,
+            Self::Refuse => Rule::Refuse,
         }
     }
 }

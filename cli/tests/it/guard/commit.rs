@@ -86,6 +86,57 @@ fn a_policy_refuses() {
     assert_eq!(ground.under("api@1", "commit -qm own").ended(0).err, "");
 }
 
+/// DSC-11: warn-once stops the first commit that takes another session's paths along, and its repeat goes on, once for each
+/// holder and each session that it meets; that it was said is in the log. Without a token nobody is remembered.
+#[test]
+fn warn_once_stops_the_first_and_lets_the_repeat_go_on() {
+    let ground = Ground::new();
+    let us = std::process::id();
+    ground.tenure("guard install --policy warn-once").ended(0);
+    ground.write("shared/a", "2");
+    let first = ground.under("api@1", "commit -qam again").ended(1).err;
+    assert!(
+        first.contains("refused this once") && first.contains("of web"),
+        "{first}"
+    );
+    assert_eq!(
+        ground.user.list("log --kind shown").len(),
+        1,
+        "that it was said is on record"
+    );
+    let repeat = ground.under("api@1", "commit -qam again").ended(0).err;
+    assert!(repeat.contains("of web"), "{repeat}");
+    ground.write("shared/a", "3");
+    ground.under("api@1", "commit -qam later").ended(0);
+    assert_eq!(ground.user.list("log --kind shown").len(), 1, "said once");
+    // Another holder has not been told.
+    ground
+        .user
+        .play(&format!("adopt api --force --reason test --pid {us}"));
+    ground.write("shared/a", "4");
+    ground.under("api@2", "commit -qam new").ended(1);
+    ground.under("api@2", "commit -qam new").ended(0);
+    ground.write("shared/a", "5");
+    ground.try_git("commit -qam nobody").ended(0);
+}
+
+/// DSC-11: a policy of the ledger holds although the hook has none, by the longest scope; the stricter of both counts.
+#[test]
+fn the_policies_of_the_ledger_hold_at_a_commit() {
+    let ground = Ground::new();
+    ground.tenure("guard install").ended(0);
+    ground.write("shared/a", "2");
+    ground.user.play("policy set refuse --scope r/shared");
+    let refused = ground.under("api@1", "commit -qam sweep").ended(1).err;
+    assert!(refused.contains("the policy here is refuse"), "{refused}");
+    assert_eq!(ground.user.list("refusals api").len(), 1, "it is recorded");
+    ground.user.play("policy set disclose --scope r/shared/a");
+    ground.under("api@1", "commit -qam sweep").ended(0);
+    ground.tenure("guard install --policy refuse").ended(0);
+    ground.write("shared/a", "3");
+    ground.under("api@1", "commit -qam sweep").ended(1);
+}
+
 /// GIT-2: whoever is provably dead stops nobody, and is reported as stale.
 #[test]
 fn a_dead_holder_stops_nobody() {

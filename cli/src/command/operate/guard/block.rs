@@ -192,7 +192,7 @@ pub fn settings(script: &[u8]) -> Option<Settings> {
             .find_map(unquoted)
     };
     let policy = value("tenure_policy")?;
-    let policies = [Policy::Disclose, Policy::Refuse];
+    let policies = [Policy::Disclose, Policy::WarnOnce, Policy::Refuse];
     Some(Settings {
         program: value("tenure_program")?.into(),
         store: value("tenure_store")?.into(),

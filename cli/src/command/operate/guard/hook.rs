@@ -6,7 +6,9 @@
 //! | 1 | stops git: what has to be said was said |
 //! | anything else | nothing was checked; the hook's own policy decides |
 
+use std::ffi::OsStr;
 use std::io::{self, BufRead};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -14,14 +16,15 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use tenure_projection::call::{Call, Verb};
-use tenure_projection::core::disclosure::INSTRUCTION_TREE;
+use tenure_projection::core::disclosure::{INSTRUCTION_TREE, Rule};
 use tenure_projection::core::id::Token;
-use tenure_projection::core::limits::REASON_BYTES_MAX;
+use tenure_projection::core::limits::{REASON_BYTES_MAX, SCOPES_MAX};
+use tenure_projection::error::Failure;
 use tenure_projection::guards::{Along, Claim, locate_staged};
 use tenure_projection::host::Host;
 use tenure_projection::log::journal::Deadline;
 use tenure_projection::reader::Reader;
-use tenure_projection::store::{OpenOptions, Store};
+use tenure_projection::store::{Done, OpenOptions, Store};
 use tenure_projection::views::{CheckView, Lens};
 
 use crate::clock::rfc3339;
@@ -37,6 +40,8 @@ use super::git;
 
 /// How long git waits for the ledger at most.
 const BOUND: Duration = Duration::from_secs(2);
+/// How long a record may take of that.
+const WRITE_BOUND: Duration = Duration::from_secs(1);
 /// Paths listed for one session.
 const PATHS_SHOWN: usize = 10;
 /// The variable by which somebody passes a guard on purpose.
@@ -180,15 +185,54 @@ impl Question {
             let asker = token
                 .as_ref()
                 .and_then(|t| lens.state.find(t.name.as_str().as_bytes()));
-            lens.along(asker, &located)
+            lens.along(asker, &located, self.policy.rule())
         })?;
-        let row = row(None, &along, self.policy, self.deletions_max);
+        let row = row(&along, token.is_some(), self.deletions_max);
         let mut lines = self.said(row, &along);
         let row = match bypass().filter(|_| row.can_be_passed()) {
             Some(why) => self.pass(row, &along, token, &top, why, &mut lines)?,
-            None => row,
+            None => {
+                let recorded = token.map_or(Ok(()), |token| self.record(&along, token, &top));
+                match recorded {
+                    Ok(()) => row,
+                    Err(failure) => {
+                        lines.push(format!("that it was said could not be recorded: {failure}"));
+                        // Nobody would know the repeat for one.
+                        if row == Row::Warned {
+                            Row::Disclosed
+                        } else {
+                            row
+                        }
+                    }
+                }
+            }
         };
         Ok(Finding { row, lines })
+    }
+
+    /// Records whom the session was shown, once for each, and a refusal that a recorded policy demands (DSC-11).
+    fn record(&self, along: &[Along], token: Token, top: &Path) -> Result<(), Failure> {
+        let new = |a: &&Along| a.claim == Claim::Foreign && (!a.known || a.rule == Rule::Refuse);
+        let paths = along.iter().filter(new).filter_map(|a| a.paths.first());
+        let paths = paths.take(SCOPES_MAX);
+        let writes: Vec<PathBuf> = paths
+            .map(|staged| top.join(OsStr::from_bytes(&staged.path)))
+            .collect();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        match self.write(Verb::CheckWrite { writes }, Some(token)) {
+            // Whatever it says was said already.
+            Ok(_) | Err(Failure::Refused(_)) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn write(&self, verb: Verb, token: Option<Token>) -> Result<Done, Failure> {
+        let mut call = Call::new(verb).until(Deadline::after(WRITE_BOUND));
+        call.token = token;
+        call.actor = self.actor.clone();
+        Store::open(&self.options, Arc::clone(&self.host))?.execute(call)
     }
 
     fn look<R>(&self, reader: &Reader, look: impl FnOnce(Lens<'_>) -> R) -> Result<R, Stop> {
@@ -223,13 +267,7 @@ impl Question {
             said: in_short(along),
             reason: why,
         };
-        let mut call = Call::new(verb).until(Deadline::after(BOUND));
-        call.token = token;
-        call.actor = self.actor.clone();
-        let recorded = Store::open(&self.options, Arc::clone(&self.host))
-            .map_err(|error| error.to_string())
-            .and_then(|store| store.execute(call).map_err(|failure| failure.to_string()));
-        match recorded {
+        match self.write(verb, token) {
             Ok(done) => {
                 lines.push(format!(
                     "passed by {BYPASS}, recorded at position {}",
@@ -263,10 +301,10 @@ impl Question {
                 foreign.iter().map(|a| a.deleted()).sum::<usize>(),
                 self.deletions_max
             )),
-            Row::Refused => Some(format!(
-                "refused: the policy here is {}",
-                self.policy.as_str()
-            )),
+            Row::Refused => Some("refused: the policy here is refuse".to_owned()),
+            Row::Warned => Some(
+                "refused this once: the policy here is warn-once; the repeat goes on".to_owned(),
+            ),
             _ => None,
         };
         if let Some(verdict) = verdict {

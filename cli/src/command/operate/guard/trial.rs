@@ -265,7 +265,7 @@ impl Scratch {
         let named = said.contains("guard-test-other") && said.contains("shared/a");
         let what = "a sweeping add takes another session's path along";
         Ok(match policy {
-            Policy::Refuse => {
+            Policy::Refuse | Policy::WarnOnce => {
                 let holds = named && Self::refused(&output);
                 Self::tried(what, "it is named and refused", &output, holds)
             }
