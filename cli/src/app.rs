@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::command::{audit, forensics, look, mail, operate, roles, sessions, work};
+use crate::command::{audit, forensics, look, mail, operate, roles, sessions, trees, work};
 use crate::context::Context;
 use crate::exit::{self, Exit};
 use crate::fault::Stop;
@@ -130,10 +130,14 @@ pub enum Command {
     /// Wait until a token is no longer current
     Wait(mail::wait::Args),
 
+    /// A root and everything delegated from it: who holds it, and which sessions are writable
+    Tree(trees::tree::Args),
+    /// Give a whole tree back
+    Release(trees::release::Args),
     /// Take, give back, check and clear exclusive rights, or run a command that holds one
     Role(roles::Args),
 
-    /// Who holds it, now or then: a session, an item, a role, a path
+    /// Who holds it, now or then: a session, an item, a role, a tree, a path
     Who(audit::who::Args),
     /// Every stretch of authority, from where to where
     Timeline(audit::timeline::Args),
@@ -188,7 +192,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "note", "observe", "outcome",
         ],
     ),
-    ("Roles", &["role"]),
+    ("Trees and roles", &["tree", "release", "role"]),
     ("Mail", &["send", "inbox", "deliver", "ack", "wait"]),
     (
         "Audit",
@@ -255,6 +259,8 @@ impl Command {
             Self::Fail(args) => args.run(ctx),
             Self::Handoff(args) => args.run(ctx),
             Self::Policy(args) => args.run(ctx),
+            Self::Tree(args) => args.run(ctx),
+            Self::Release(args) => args.run(ctx),
             Self::Role(args) => args.run(ctx),
             Self::Note(args) => args.run(ctx),
             Self::Observe(args) => args.run(ctx),

@@ -7,6 +7,7 @@ pub mod mail;
 pub mod operate;
 pub mod roles;
 pub mod sessions;
+pub mod trees;
 pub mod work;
 
 use tenure_projection::core::id::{RefusalNo, SessionNo};
@@ -25,11 +26,13 @@ const PREFIX_BYTES_MIN: usize = 6;
 
 /// The session of that name, or of the only name that begins so.
 fn find(state: &State, name: &str) -> Result<SessionNo, Stop> {
-    if let Some(number) = state.find(name.as_bytes()) {
+    let shown = |number: &SessionNo| state.is_published(*number);
+    if let Some(number) = state.find(name.as_bytes()).filter(shown) {
         return Ok(number);
     }
     let all = (0..state.sessions.len()).map(|n| SessionNo(n as u64));
     let matching: Vec<SessionNo> = all
+        .filter(shown)
         .filter(|n| name.len() >= PREFIX_BYTES_MIN && state.name(*n).starts_with(name))
         .collect();
     match matching[..] {

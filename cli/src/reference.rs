@@ -68,6 +68,7 @@ const KINDS: &[(&str, &str)] = &[
         "envelope",
         "id, kind, notice, session, generation, incarnation, from, dispatch, item, re, state, reason, body, position",
     ),
+    ("tree", "tree, standing, epoch, holder, since, sessions"),
     (
         "role",
         "role, scope, session, generation, incarnation, role_generation, role_incarnation, holder, since",

@@ -23,6 +23,7 @@ pub mod reader;
 pub mod session;
 mod source;
 pub mod store;
+pub mod tree;
 pub mod views;
 pub mod why;
 

@@ -1,5 +1,5 @@
 //! A session as the program that holds it sees it: every write carries its token, and once it is lost it stays
-//! lost.
+//! lost, alone or with its tree.
 
 use std::sync::Arc;
 
@@ -16,7 +16,25 @@ use crate::store::{Answer, Done, Store, Ticket};
 pub struct Session {
     store: Store,
     token: Token,
-    lost: Arc<Mutex<Option<Box<Refusal>>>>,
+    lost: Loss,
+    /// Of the whole tree, shared with every handle that this one led to or came from.
+    tree: Loss,
+}
+
+/// What is known of the loss of something, shared by the handles of it.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Loss(Arc<Mutex<Option<Box<Refusal>>>>);
+
+impl Loss {
+    pub fn known(&self) -> Option<Box<Refusal>> {
+        self.0.lock().clone()
+    }
+
+    pub fn learn(&self, refusal: &Refusal) {
+        self.0
+            .lock()
+            .get_or_insert_with(|| Box::new(refusal.clone()));
+    }
 }
 
 /// A write on its way.
@@ -61,18 +79,74 @@ impl Session {
     /// Holds what a token from elsewhere says, whether or not it is still current.
     #[must_use]
     pub fn of(store: &Store, token: Token) -> Self {
+        Self::in_tree(store, token, Loss::default())
+    }
+
+    fn in_tree(store: &Store, token: Token, tree: Loss) -> Self {
         Self {
             store: store.clone(),
             token,
-            lost: Arc::default(),
+            lost: Loss::default(),
+            tree,
         }
     }
 
     fn granted(store: &Store, done: Done) -> Result<Self, Failure> {
+        Self::granted_in(store, done, Loss::default())
+    }
+
+    /// The handle of what a grant gave, in a tree whose loss is shared.
+    pub(crate) fn granted_in(store: &Store, done: Done, tree: Loss) -> Result<Self, Failure> {
         match done.answer {
-            Answer::Granted(grant) => Ok(Self::of(store, grant.token)),
+            Answer::Granted(grant) => Ok(Self::in_tree(store, grant.token, tree)),
             _ => Err(Error::Described("a grant was answered without a token".into()).into()),
         }
+    }
+
+    /// Registers a name in the tree of this session, for this process.
+    ///
+    /// # Errors
+    /// See [`Session::call`]; `already-active` when somebody holds the name.
+    pub fn delegate(&self, name: &Name) -> Result<Self, Failure> {
+        let done = self.call(Verb::RegisterChild {
+            name: name.clone(),
+            bearer: Bearer::itself(),
+            labels: Vec::new(),
+            checkout: None,
+        })?;
+        Self::granted_in(&self.store, done, self.tree.clone())
+    }
+
+    /// Adopts another session of this session's tree, for this process.
+    ///
+    /// # Errors
+    /// See [`Session::call`].
+    pub fn adopt_in_tree(&self, name: &Name) -> Result<Self, Failure> {
+        let done = self.call(Verb::Adopt {
+            name: name.clone(),
+            bearer: Bearer::itself(),
+            labels: Vec::new(),
+        })?;
+        Self::granted_in(&self.store, done, self.tree.clone())
+    }
+
+    /// Gives the whole tree back. It waits for whatever is in the log's order already; then every handle that came
+    /// from this one, or that this one came from, is read-only at once.
+    ///
+    /// # Errors
+    /// See [`Session::call`].
+    pub fn release(&self, reason: Option<&str>) -> Result<Done, Failure> {
+        let name = self.token.name.clone();
+        let done = self.call(Verb::Release {
+            name: name.clone(),
+            epoch: None,
+            reason: reason.map(str::to_owned),
+        })?;
+        let probe = Verb::Publish { name, epoch: None };
+        if let Some(refusal) = self.store.refuses(Call::new(probe).under(&self.token))? {
+            self.tree.learn(&refusal);
+        }
+        Ok(done)
     }
 
     /// The token that its writes carry.
@@ -84,7 +158,8 @@ impl Session {
     /// The refusal by which it was learned that the session is lost: superseded, retired, or never granted.
     #[must_use]
     pub fn lost(&self) -> Option<Refusal> {
-        self.lost.lock().as_deref().cloned()
+        let known = self.lost.known().or_else(|| self.tree.known());
+        known.map(|refusal| *refusal)
     }
 
     /// Whether the token is current, asked of the store unless the session is known to be lost.
@@ -92,7 +167,7 @@ impl Session {
     /// # Errors
     /// When the log cannot be read.
     pub fn is_current(&self) -> Result<bool, Error> {
-        if self.lost.lock().is_some() {
+        if self.lost().is_some() {
             return Ok(false);
         }
         self.store.view(|state| {
@@ -115,8 +190,8 @@ impl Session {
     /// # Errors
     /// As [`Store::submit`], and as [`Session::call`] once the session is lost.
     pub fn submit(&self, verb: Verb) -> Result<Pending, Failure> {
-        if let Some(refusal) = &*self.lost.lock() {
-            return Err(Failure::Refused(refusal.clone()));
+        if let Some(refusal) = self.lost() {
+            return Err(Failure::Refused(Box::new(refusal)));
         }
         let ticket = self.store.submit(Call::new(verb).under(&self.token))?;
         Ok(Pending {
@@ -153,10 +228,7 @@ impl Pending {
             )
             && refusal.presented.as_deref() == Some(&*self.session.token.to_string())
         {
-            self.session
-                .lost
-                .lock()
-                .get_or_insert_with(|| refusal.clone());
+            self.session.lost.learn(refusal);
         }
         answer
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
+use tenure_core::decide::decide;
 use tenure_core::id::Time;
+use tenure_core::refusal::Refusal;
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Journal, RulesVersion};
 use tenure_log::position::{Head, Receipt};
@@ -178,6 +180,13 @@ impl Store {
         }
         let prepared = prepare::prepare(self, call)?;
         Ok(group::submit(self, prepared))
+    }
+
+    /// The refusal that a call would meet now; nothing is written, whatever the answer.
+    pub(crate) fn refuses(&self, call: Call) -> Result<Option<Refusal>, Failure> {
+        let prepared = prepare::prepare(self, call)?;
+        let judged = self.view(|state| decide(state, &prepared.request).err())?;
+        Ok(judged)
     }
 
     fn proof(&self, head: Head) -> Receipt {

@@ -24,6 +24,7 @@ mod refusal;
 mod role;
 mod session;
 mod standing;
+mod tree;
 mod who;
 mod work;
 
@@ -35,6 +36,7 @@ pub use refusal::{RefusalView, Stored};
 pub use role::{PolicyView, RoleView, ToldView};
 pub use session::{BranchView, FormerView, SessionView};
 pub use standing::{CheckView, LossView};
+pub use tree::TreeView;
 pub use who::{PointView, WhoView};
 pub use work::{DispatchView, SharedView};
 

@@ -14,8 +14,10 @@ use super::{BAD, DIM, HEAD, PLAIN, WARN};
 use crate::clock::{age, now, rfc3339};
 
 mod rights;
+mod tree;
 
 pub use rights::{policy, role, told};
+pub use tree::tree;
 
 /// A line and how it looks.
 pub type Line = (Style, String);
@@ -158,6 +160,9 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
         Some(view) => row("holder", holder(view)),
         None if session.active => row("holder", "nobody: adopt it".to_owned()),
         None => {}
+    }
+    if let Some(parent) = &session.parent {
+        row("tree", format!("{}, delegated by {parent}", session.tree));
     }
     for former in &session.former {
         let label = holder(&former.holder);

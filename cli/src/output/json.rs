@@ -21,8 +21,10 @@ use crate::fault::Fault;
 use super::escape::is_obeyed;
 
 mod rights;
+mod tree;
 
 pub use rights::{policy, role, shared_list, told};
+pub use tree::tree;
 
 /// A JSON object of one kind.
 #[derive(Clone, PartialEq, Debug)]
@@ -228,7 +230,7 @@ fn ids(ids: &[impl std::fmt::Display]) -> Value {
     ids.iter().map(|id| Value::from(id.to_string())).collect()
 }
 
-/// Kind `session`. Trees and branches are not built yet: every session is the root of a tree of its own.
+/// Kind `session`.
 #[must_use]
 pub fn session(session: &SessionView) -> Object {
     Object::new("session")
@@ -237,8 +239,9 @@ pub fn session(session: &SessionView) -> Object {
         .generation(Some(session.generation))
         .with("token", session.token.as_str())
         .with("holder", maybe_holder(session.holder.as_ref()))
-        .with("tree", session.name.as_str())
-        .with("parent", Value::Null)
+        .with("tree", session.tree.as_str())
+        .with("parent", session.parent.as_deref())
+        .with("writable", session.writable)
         .with("branch_of", Value::Null)
         .with("labels", labels(&session.labels))
         .with("registered_at", time(session.registered_at))

@@ -119,6 +119,12 @@ pub(super) fn released(fold: Fold<'_>, state: &mut State, e: &Released) {
         reason: e.reason.map(|r| fold.symbol(state, r)),
     };
     role::tree_ended(state, e.root);
+    let sessions = state.sessions_of_tree(e.root);
+    let running = sessions.filter(|(_, s)| !s.history.open.is_empty());
+    let running: Vec<_> = running.map(|(number, _)| number).collect();
+    for number in running {
+        state.sessions[number.index()].history.end_open();
+    }
     drop_tree(state, e.root, note);
 }
 
@@ -151,6 +157,9 @@ pub(super) fn unreserved(fold: Fold<'_>, state: &mut State, e: &Unreserved) {
 
 /// What was left running has ended; with a retired parent, what the session was given to do ends too.
 pub(super) fn reconciled(fold: Fold<'_>, state: &mut State, e: &Reconciled) {
+    if let Some(session) = state.sessions.get_mut(e.session.index()) {
+        session.history.end_open();
+    }
     if e.how != Reconciliation::ParentCancelled {
         return;
     }

@@ -232,13 +232,19 @@ fn claimed(tree: TreeFence, bearer: Bearer, taken: Taken) -> Claimed {
 fn reconciled(ask: Ask<'_>, at: Target<'_>) -> Option<Event> {
     let parent = at.session.parent.and_then(|p| ask.state.session(p));
     let orphaned = parent.is_some_and(|p| p.retired);
-    (orphaned && !at.session.open.is_empty()).then(|| {
+    let running = !at.session.history.open.is_empty();
+    let how = match (orphaned, running) {
+        (true, _) if running || !at.session.open.is_empty() => Reconciliation::ParentCancelled,
+        (false, true) => Reconciliation::Interrupted,
+        _ => return None,
+    };
+    Some(
         Reconciled {
             session: at.number,
-            how: Reconciliation::ParentCancelled,
+            how,
         }
-        .into()
-    })
+        .into(),
+    )
 }
 
 /// Takes over a tree without adopting any session of it yet (ADO-3).

@@ -1,6 +1,6 @@
 //! How a presented token stands, and what its bearer lost.
 
-use tenure_core::generation::{Generation, Lapse};
+use tenure_core::generation::{Generation, Lapse, Standing};
 use tenure_core::id::{Moment, SessionNo, Token};
 use tenure_core::refusal::Relation;
 use tenure_core::state::Granted;
@@ -16,6 +16,8 @@ pub struct CheckView {
     pub token: String,
     /// Its session.
     pub session: String,
+    /// Whether it is the newest token of its session, and lapsed with its tree.
+    pub lapsed: bool,
     /// The generation that is current.
     pub generation: Generation,
     /// Who holds it.
@@ -87,6 +89,8 @@ impl Lens<'_> {
             lapse: self.state.check(number, token.generation).err(),
             token: token.to_string(),
             session: self.name(number),
+            lapsed: session.generation == token.generation
+                && self.state.standing(number) == Some(Standing::Lapsed),
             generation: session.generation,
             holder: holder.map(|h| self.holder(&h)),
             since: self.state.since(number).unwrap_or_else(|| session.since()),

@@ -17,3 +17,4 @@ mod raise;
 mod refusal;
 mod registration;
 mod replay;
+mod tree;

@@ -24,7 +24,7 @@ use super::super::find;
 /// Arguments of `who`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// NAME or session:NAME, item:ID, role:ROLE@SCOPE, path:P; a path where it begins with /, ./ or ../
+    /// NAME or session:NAME, item:ID, role:ROLE@SCOPE, tree:NAME, path:P; a path where it begins with /, ./ or ../
     #[arg(value_name = "SUBJECT")]
     subject: String,
     /// A position, an RFC 3339 time, or an age (10m, 2h) [default: now]
@@ -37,6 +37,7 @@ enum Subject {
     Session(String),
     Item(String),
     Role(RoleAt),
+    Tree(String),
     Path(PathBuf),
 }
 
@@ -53,9 +54,7 @@ impl Subject {
             Some(("item", item)) => Ok(Self::Item(item.to_owned())),
             Some(("path", path)) => Ok(Self::Path(path.into())),
             Some(("role", role)) => input::role_at(role).map(Self::Role),
-            Some((kind @ "tree", _)) => {
-                Err(Fault::usage(format!("this program knows no {kind}s")).into())
-            }
+            Some(("tree", name)) => Ok(Self::Tree(name.to_owned())),
             // A session's name may have a colon in it.
             _ => Ok(Self::Session(text.to_owned())),
         }
@@ -104,6 +103,9 @@ impl Args {
                         .and_then(|scope| number(lens.state, at, scope));
                     Ok(lens.who_role(&self.subject, number))
                 }
+                Subject::Tree(name) => {
+                    root(lens.state, name).map(|root| lens.who_tree(&self.subject, root))
+                }
                 Subject::Path(_) => Ok(WhoView::nobody(&self.subject, lens.state.at)),
             })
         })?
@@ -134,6 +136,7 @@ impl Args {
             Subject::Role(at) => located(ctx, reader, subject)?
                 .and_then(|scope| number(lens.state, at, &scope))
                 .and_then(|role| authority.role_at(role, replay.place)),
+            Subject::Tree(name) => authority.tree_at(root(lens.state, name)?, replay.place),
             Subject::Path(_) => None,
         };
         Ok(match interval {
@@ -180,6 +183,12 @@ impl Args {
         }
         Ok(views)
     }
+}
+
+/// The root of the tree that the session of that name is in.
+fn root(state: &State, name: &str) -> Result<SessionNo, Stop> {
+    let number = find(state, name)?;
+    Ok(state.session(number).map_or(number, |s| s.root))
 }
 
 /// Where a role is exclusive, for a subject that is one.

@@ -210,7 +210,7 @@ fn of_session(session: &SessionView) -> Vec<Need> {
     let mut needs = Vec::new();
     match &session.holder {
         None => needs.push(need(
-            format!("{name} has no holder since the incarnation was raised"),
+            format!("{name} has no holder: its tree changed hands, or the incarnation was raised"),
             format!("tenure adopt {name}"),
             "makes you its holder; its work and mail follow",
         )),

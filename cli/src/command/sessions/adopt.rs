@@ -1,11 +1,12 @@
 //! `adopt`: takes over an active session.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tenure_projection::call::Verb;
 use tenure_projection::core::generation::Standing;
-use tenure_projection::core::id::Name;
+use tenure_projection::core::id::{Name, SessionNo, Token};
 use tenure_projection::store::Store;
 
 use crate::context::{Context, Mutation};
@@ -21,8 +22,11 @@ pub struct Args {
     /// The session's name
     #[arg(value_name = "NAME", required_unless_present = "all")]
     name: Option<String>,
+    /// Claim the whole tree that it is in: every token of the tree lapses, and this session is adopted
+    #[arg(long)]
+    tree: bool,
     /// Every session that nobody holds since the incarnation was raised
-    #[arg(long, conflicts_with_all = ["name", "token_file", "token", "idempotency_key"])]
+    #[arg(long, conflicts_with_all = ["name", "tree", "token_file", "token", "idempotency_key"])]
     all: bool,
     /// Also while its holder lives or may live: it is fenced, not stopped
     #[arg(long)]
@@ -30,7 +34,7 @@ pub struct Args {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<OsString>,
-    /// The session's current token, or @FILE that holds it: who hands over needs no force
+    /// A current token of the session or its tree, or @FILE that holds it: who hands over needs no force
     #[arg(long = "as", value_name = "TOKEN")]
     token: Option<OsString>,
     #[command(flatten)]
@@ -76,10 +80,20 @@ impl Args {
     }
 
     fn verb(&self, name: Name) -> Result<Verb, Stop> {
-        Ok(Verb::Adopt {
-            name,
-            bearer: self.holding.bearer(self.chosen.process()?),
-            labels: self.holding.labels()?,
+        let bearer = self.holding.bearer(self.chosen.process()?);
+        let labels = self.holding.labels()?;
+        Ok(if self.tree {
+            Verb::AdoptTree {
+                name,
+                bearer,
+                labels,
+            }
+        } else {
+            Verb::Adopt {
+                name,
+                bearer,
+                labels,
+            }
         })
     }
 
@@ -91,21 +105,28 @@ impl Args {
         };
         let reason = input::line("the reason", reason)?;
         let store = ctx.store()?;
-        for name in ungranted(ctx, &store)? {
+        // The first session of a tree claims it for all the others, which follow under its token.
+        let mut claimed: BTreeMap<SessionNo, Token> = BTreeMap::new();
+        for (name, root) in ungranted(ctx, &store)? {
             let verb = self.verb(input::name(&name)?)?;
-            let mutation = Mutation::new(verb, &self.keyed).forced(Some(reason.clone()));
+            let token = claimed.get(&root).cloned();
+            let force = Some(reason.clone()).filter(|_| token.is_none());
+            let mutation = Mutation::new(verb, &self.keyed).under(token).forced(force);
             let done = ctx.execute(&store, mutation)?;
+            let granted = grant::granted(&done)?.token.clone();
+            claimed.entry(root).or_insert(granted);
             grant::answer(ctx, &store, &done, None)?;
         }
         Ok(Exit::DONE)
     }
 }
 
-fn ungranted(ctx: &Context, store: &Store) -> Result<Vec<String>, Stop> {
+/// Every session that nobody has adopted since the raise, with the root of its tree.
+fn ungranted(ctx: &Context, store: &Store) -> Result<Vec<(String, SessionNo)>, Stop> {
     ctx.look(store, |lens| {
-        let sessions = lens
-            .sessions()
-            .filter(|s| lens.state.standing(s.number) == Some(Standing::Ungranted));
-        Ok(sessions.map(|s| s.name).collect())
+        let left = |number: SessionNo| lens.state.standing(number) == Some(Standing::Ungranted);
+        let root = |number| lens.state.session(number).map_or(number, |s| s.root);
+        let sessions = lens.sessions().filter(|s| left(s.number));
+        Ok(sessions.map(|s| (s.name, root(s.number))).collect())
     })
 }

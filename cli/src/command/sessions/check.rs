@@ -62,7 +62,10 @@ impl Args {
             let current = format!("{}@{}", view.session, view.generation);
             ctx.out.styled(
                 BAD,
-                format_args!("{} is not current ({relation}): {current} is", view.token),
+                match view.lapsed {
+                    true => format!("{} is not current: its tree changed hands", view.token),
+                    false => format!("{} is not current ({relation}): {current} is", view.token),
+                },
             )?;
             if let Some(holder) = &view.holder {
                 ctx.out

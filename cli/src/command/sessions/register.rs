@@ -1,5 +1,6 @@
 //! `register`: makes an absent or retired name active.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tenure_projection::call::Verb;
@@ -21,6 +22,9 @@ pub struct Args {
     holding: Holding,
     #[command(flatten)]
     chosen: Chosen,
+    /// Join the tree of this token, or of the one in @FILE: its holder writes as this session too
+    #[arg(long, value_name = "TOKEN")]
+    parent: Option<OsString>,
     /// The checkout it works in
     #[arg(long, value_name = "PATH")]
     checkout: Option<PathBuf>,
@@ -37,15 +41,29 @@ impl Args {
     /// # Errors
     /// A refusal, or what failed.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
-        let verb = Verb::Register {
-            name: input::name(&self.name)?,
-            bearer: self.holding.bearer(self.chosen.process()?),
-            labels: self.holding.labels()?,
-            checkout: self.checkout,
+        // The environment is not asked: whoever means to be delegated says so.
+        let parent = self.parent.as_deref();
+        let parent = parent.map(|t| input::token(Some(t))).transpose()?.flatten();
+        let name = input::name(&self.name)?;
+        let bearer = self.holding.bearer(self.chosen.process()?);
+        let (labels, checkout) = (self.holding.labels()?, self.checkout);
+        let verb = match &parent {
+            Some(_) => Verb::RegisterChild {
+                name,
+                bearer,
+                labels,
+                checkout,
+            },
+            None => Verb::Register {
+                name,
+                bearer,
+                labels,
+                checkout,
+            },
         };
         let store = ctx.store_or_new()?;
         let file = grant::ready(self.token_file.as_deref())?;
-        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed))?;
+        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(parent))?;
         grant::answer(ctx, &store, &done, file)
     }
 }

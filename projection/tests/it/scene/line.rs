@@ -108,7 +108,7 @@ fn reference(text: &str) -> Ref {
 pub fn call(words: &Words<'_>) -> Call {
     let mut call = Call::new(verb(words)).by("tester");
     call.token = words.named.get("as").map(|t| t.parse().expect("a token"));
-    if let Some(parent) = words.named.get("parent") {
+    if let Some(parent) = words.named.get("parent").filter(|p| **p != "none") {
         call.token = Some(parent.parse().expect("a token"));
     }
     if words.plain[0] == "retire" && words.plain[1].contains('@') {

@@ -1,0 +1,4 @@
+//! Commands about whole trees.
+
+pub mod release;
+pub mod tree;
