@@ -89,6 +89,15 @@ fn step() -> impl Strategy<Value = String> {
         1 => dispatch().prop_map(|d| format!("fail {d} force=why")),
         1 => token().prop_map(|t| format!("note text as={t}")),
         1 => Just("raise".to_owned()),
+        3 => (session(), token()).prop_map(|(s, t)| format!("register {s} parent={t}")),
+        1 => session().prop_map(|s| format!("reserve {s}")),
+        1 => (session(), token()).prop_map(|(s, t)| format!("publish {s} as={t}")),
+        1 => session().prop_map(|s| format!("claim {s} force=why pid=500")),
+        1 => session().prop_map(|s| format!("adopt {s} tree force=why pid=501")),
+        2 => session().prop_map(|s| format!("adopt {s} epoch=current pid=500")),
+        1 => session().prop_map(|s| format!("rollback {s} epoch=current")),
+        1 => token().prop_map(|t| format!("release {} as={t}", t.split('@').next().unwrap_or(&t))),
+        1 => (session(), token()).prop_map(|(s, t)| format!("adopt {s} as={t} pid=502")),
     ]
 }
 
@@ -102,6 +111,13 @@ fn play(scene: &Scene, line: &str) {
         let current = state.find(name.as_bytes()).and_then(|n| state.session(n));
         let current = current.map_or_else(|| "1".to_owned(), |s| s.generation.to_string());
         line = line.replace(&format!("{name}@current"), &format!("{name}@{current}"));
+    }
+    if line.contains("epoch=current") {
+        let state = scene.state();
+        let name = line.split_whitespace().nth(1).unwrap_or_default();
+        let tree = state.find(name.as_bytes()).and_then(|n| state.tree(n));
+        let epoch = tree.map_or(1, |t| t.epoch.0);
+        line = line.replace("epoch=current", &format!("epoch={epoch}"));
     }
     scene.run(&line);
 }
@@ -117,8 +133,10 @@ fn who(pool: &Pool, holder: &Holder) -> (String, Option<u32>) {
 }
 
 fn session_in(state: &State, name: &str) -> Option<Held> {
-    let session = state.session(state.find(name.as_bytes())?)?;
-    let holder = session.holder.filter(|_| !session.retired)?;
+    let number = state.find(name.as_bytes())?;
+    let session = state.session(number)?;
+    let current = state.check(number, session.generation).is_ok();
+    let holder = session.holder.filter(|_| current)?;
     Some((
         name.to_owned(),
         session.generation,
@@ -132,9 +150,21 @@ fn item_in(state: &State, item: &str) -> Option<Held> {
     if row.state != DispatchState::Accepted {
         return None;
     }
-    let holder = state.session(row.session)?.holder;
+    let current = state.check(row.session, row.generation).is_ok();
+    let holder = state.session(row.session)?.holder.filter(|_| current);
     let holder = holder.map(|h| who(&state.pool, &h));
     Some((state.name(row.session), row.generation, holder))
+}
+
+fn tree_in(state: &State, name: &str) -> Option<Held> {
+    let root = state.session(state.find(name.as_bytes())?)?.root;
+    let (holder, _) = state.tree_holder(root)?;
+    let generation = state.session(root)?.generation;
+    Some((
+        state.name(root),
+        generation,
+        Some(who(&state.pool, &holder)),
+    ))
 }
 
 fn held(state: &State, authority: &Authority, interval: Option<&Interval>) -> Option<Held> {
@@ -199,6 +229,17 @@ fn compare(scene: &Scene) -> Result<(), TestCaseError> {
                 position
             );
         }
+        for name in SESSIONS {
+            let root = brute.find(name.as_bytes()).and_then(|n| brute.session(n));
+            let found = root.and_then(|r| authority.tree_at(r.root, at));
+            prop_assert_eq!(
+                held(names, &authority, found),
+                tree_in(&brute, name),
+                "tree of {} at {}",
+                name,
+                position
+            );
+        }
         // The same answers from the state alone, as `who` without a position gives them.
         let lens = Lens {
             state: &brute,
@@ -211,6 +252,8 @@ fn compare(scene: &Scene) -> Result<(), TestCaseError> {
                     &lens.who_session(name, number),
                     authority.session_at(name.as_bytes(), at),
                 )?;
+                let root = brute.session(number).map_or(number, |s| s.root);
+                agrees(&lens.who_tree(name, root), authority.tree_at(root, at))?;
             }
         }
         for item in ITEMS {

@@ -11,6 +11,10 @@ use tenure_projection::entry;
 
 use crate::scene::Scene;
 
+mod fences;
+
+use fences::Fences;
+
 /// A small generator, so that a seed repeats a stream (xorshift64*).
 struct Dice(u64);
 
@@ -110,6 +114,38 @@ impl Dice {
         }
     }
 
+    /// Any command about trees, sensible or not.
+    fn about_trees(&mut self, scene: &Scene, token: &str, key: &str) -> String {
+        let name = self.name();
+        let epoch = scene.store.view(|s| {
+            let session = s.find(name.as_bytes());
+            session.and_then(|n| s.tree(n)).map_or(1, |t| t.epoch.0)
+        });
+        let epoch = match self.roll(6) {
+            0 => 1 + self.roll(9),
+            _ => epoch.expect("the log reads"),
+        };
+        let child = self.of(&["sub", "leaf", "api", "ops"]);
+        let pid = self.of(&["", " pid=77", " pid=80", " pid=none"]);
+        let force = self.of(&["", "", " force=stuck"]);
+        let member = self.of(&["sub", "leaf", name]);
+        match self.roll(17) {
+            0..=4 => format!("register {child} parent={token}{pid}{key}"),
+            5 => format!("reserve {name}{pid}{key}"),
+            6 => format!("publish {name} epoch={epoch}"),
+            7 => format!("publish {name} as={token}"),
+            8 => format!("claim {member}{force}{pid}{key}"),
+            9 => format!("adopt {member} tree{force}{pid}{key}"),
+            10 => format!("adopt {member} as={token}{pid}{key}"),
+            11 | 12 => format!("adopt {member} epoch={epoch}{pid}{key}"),
+            13 => format!("rollback {name} epoch={epoch}"),
+            14 => format!("recover {member} text epoch={epoch}{key}"),
+            15 if self.roll(2) == 0 => format!("release {name} epoch={epoch}{key}"),
+            15 => format!("release {name} as={token}{key}"),
+            _ => format!("release-dead {member}"),
+        }
+    }
+
     /// Any command, sensible or not.
     fn line(&mut self, scene: &Scene) -> String {
         let (d, e) = (1 + self.roll(12), 1 + self.roll(30));
@@ -119,7 +155,7 @@ impl Dice {
         } else {
             format!(" as={token}")
         };
-        match self.roll(28) {
+        match self.roll(36) {
             0 => format!("register {name} engine=claude label=k:v{key}"),
             1 => format!("register {name} checkout=/w{key}"),
             2 => format!("adopt {name}{key}"),
@@ -145,13 +181,14 @@ impl Dice {
             16 => format!("deliver e{e} as={token}"),
             17..=20 => self.about_a_history(scene, &token, &key),
             22..=27 => self.about_rights(&token, &key),
+            28..=35 => self.about_trees(scene, &token, &key),
             _ => format!("ack e{e} as={token}"),
         }
     }
 }
 
 /// Reads what was appended since `mirror`, judges every input again on the state before it, and folds it.
-fn follow(scene: &Scene, mirror: &mut State) {
+fn follow(scene: &Scene, mirror: &mut State, fences: &mut Fences) {
     let next = Position(mirror.at.position.0 + 1);
     let each = |frame: &tenure_log::frame::FrameRef<'_>| {
         let entry = entry::decode(frame)?;
@@ -164,6 +201,8 @@ fn follow(scene: &Scene, mirror: &mut State) {
         assert_eq!(judged.events, entry.events, "at {}", entry.at.position);
         assert_eq!(judged.fence, entry.fence, "at {}", entry.at.position);
         assert_eq!(apply(mirror, &entry), Applied::Honoured);
+        fences.note(&entry.fence, entry.incarnation);
+        fences.agree(mirror);
         Ok(true)
     };
     scene
@@ -180,7 +219,8 @@ fn same(a: &State, b: &State) {
 
 /// LOG-3, LOG-4: after every command, what the log says decoded and folded equals the state that decided; every input
 /// judged again on the state before it gives exactly the recorded events, refusals included; and a replay from the
-/// start, and one from a snapshot, give the same answers to the same commands.
+/// start, and one from a snapshot, give the same answers to the same commands. A replay of fences alone finds the
+/// same tokens current.
 #[test]
 fn a_random_stream_replays_to_the_same_state_and_the_same_judgements() {
     let streams = std::env::var("TENURE_STREAMS")
@@ -189,7 +229,7 @@ fn a_random_stream_replays_to_the_same_state_and_the_same_judgements() {
         .unwrap_or(24);
     for seed in 1..=streams {
         let (scene, mut dice) = (Scene::new(), Dice(seed));
-        let mut mirror = State::new();
+        let (mut mirror, mut fences) = (State::new(), Fences::default());
         for step in 0..160 {
             if dice.roll(20) == 0 {
                 let answer = if dice.roll(2) == 0 {
@@ -205,14 +245,14 @@ fn a_random_stream_replays_to_the_same_state_and_the_same_judgements() {
             }
             let line = dice.line(&scene);
             scene.run(&line);
-            follow(&scene, &mut mirror);
+            follow(&scene, &mut mirror, &mut fences);
             same(&mirror, &scene.state());
             if step % 40 == 0 {
                 let again = scene.another();
                 same(&again.view(Clone::clone).expect("the log reads"), &mirror);
                 let refusing = "note late as=api@9999";
                 assert_eq!(scene.run_on(&again, refusing), scene.run(refusing));
-                follow(&scene, &mut mirror);
+                follow(&scene, &mut mirror, &mut fences);
             }
         }
         let report = crate::audit::audit(&scene);
