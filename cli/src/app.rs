@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::command::{audit, forensics, look, mail, operate, roles, sessions, trees, work};
+use crate::command::{
+    audit, forensics, history, look, mail, operate, roles, sessions, trees, work,
+};
 use crate::context::Context;
 use crate::exit::{self, Exit};
 use crate::fault::Stop;
@@ -130,6 +132,22 @@ pub enum Command {
     /// Wait until a token is no longer current
     Wait(mail::wait::Args),
 
+    /// Append to a session's history
+    Record(history::record::Args),
+    /// The records of a session, oldest first
+    History(history::records::Args),
+    /// Begin a session whose history begins as another's; the other is left alone
+    Branch(history::branch::Args),
+    /// Where a session comes from, and what was branched from it
+    Lineage(history::lineage::Args),
+    /// Hide what was recorded behind a point; nothing is removed
+    Revert(history::revert::Args),
+    /// Give a session another name; the old one still leads to it
+    Rename(history::rename::Args),
+    /// Histories are not merged
+    #[command(hide = true)]
+    Merge(history::merge::Args),
+
     /// A root and everything delegated from it: who holds it, and which sessions are writable
     Tree(trees::tree::Args),
     /// Give a whole tree back
@@ -194,6 +212,10 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Trees and roles", &["tree", "release", "role"]),
     ("Mail", &["send", "inbox", "deliver", "ack", "wait"]),
+    (
+        "History and branches",
+        &["record", "history", "branch", "lineage", "revert", "rename"],
+    ),
     (
         "Audit",
         &[
@@ -270,6 +292,13 @@ impl Command {
             Self::Deliver(args) => args.run(ctx),
             Self::Ack(args) => args.run(ctx),
             Self::Wait(args) => args.run(ctx),
+            Self::Record(args) => args.run(ctx),
+            Self::History(args) => args.run(ctx),
+            Self::Branch(args) => args.run(ctx),
+            Self::Lineage(args) => args.run(ctx),
+            Self::Revert(args) => args.run(ctx),
+            Self::Rename(args) => args.run(ctx),
+            Self::Merge(args) => args.run(ctx),
             Self::Who(args) => args.run(ctx),
             Self::Refusals(args) => args.run(ctx),
             Self::Log(args) => args.run(ctx),
@@ -305,6 +334,7 @@ mod tests {
             .collect();
         let mut defined: Vec<&str> = command
             .get_subcommands()
+            .filter(|c| !c.is_hide_set())
             .map(clap::Command::get_name)
             .collect();
         grouped.sort_unstable();

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod forensics;
+pub mod history;
 pub mod look;
 pub mod mail;
 pub mod operate;

@@ -275,7 +275,9 @@ impl Mutation {
 fn carried(verb: &Verb) -> Option<Vec<u8>> {
     match verb {
         Verb::Dispatch { body, .. } | Verb::Report { body, .. } => body.clone(),
-        Verb::Note { body, .. } | Verb::Send { body, .. } => Some(body.clone()),
+        Verb::Note { body, .. } | Verb::Send { body, .. } | Verb::Record { body, .. } => {
+            Some(body.clone())
+        }
         _ => None,
     }
 }

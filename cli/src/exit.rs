@@ -69,6 +69,8 @@ causes! {
     InvalidName "invalid-name" exit 64,
     /// A position or time that the log does not have.
     BadPosition "bad-position" exit 64,
+    /// What is not done, whoever asks.
+    Unsupported "unsupported" exit 64,
     /// More than a limit allows.
     LimitExceeded "limit-exceeded" exit 64,
     /// Bytes are not what was written.
@@ -85,6 +87,8 @@ causes! {
     UnknownStore "unknown-store" exit 66,
     /// Nothing has that number.
     UnknownRefusal "unknown-refusal" exit 66,
+    /// No record opened anything of that name.
+    UnknownActivity "unknown-activity" exit 66,
     /// No such engine in this program.
     EngineUnavailable "engine-unavailable" exit 69,
     /// A fault of the program.
@@ -154,7 +158,13 @@ pub struct Row {
 pub fn table() -> Vec<Row> {
     let refusals = Code::ALL.iter().map(|c| (c.exit(), c.as_str()));
     let causes = Cause::ALL.iter().map(|c| (c.exit().number(), c.as_str()));
-    let codes: Vec<(u8, &'static str)> = refusals.chain(causes).collect();
+    // What is refused and what is found to be wrong earlier may have one word.
+    let mut codes: Vec<(u8, &'static str)> = Vec::new();
+    for code in refusals.chain(causes) {
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
     MEANINGS
         .iter()
         .map(|&(exit, meaning)| Row {

@@ -8,9 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use tenure_projection::call::{Bearer, IdempotencyKey, Label, ProcessChoice, RoleAt, RoleFault};
+use tenure_projection::call::{
+    Activity, Bearer, IdempotencyKey, Label, ProcessChoice, RoleAt, RoleFault,
+};
 use tenure_projection::core::command::Ref;
 use tenure_projection::core::generation::Generation;
+use tenure_projection::core::history::ActivityKind;
 use tenure_projection::core::id::{DispatchNo, EnvelopeNo, Name, Position, RefusalNo, Token};
 use tenure_projection::core::limits::BODY_BYTES_MAX;
 
@@ -202,30 +205,36 @@ thread_local! {
 /// # Errors
 /// When the file cannot be read, or is longer than any body may be.
 pub fn text(given: &OsStr) -> Result<Vec<u8>, Stop> {
+    text_up_to(given, BODY_BYTES_MAX)
+}
+
+/// As [`text`], where a text may have up to `bytes_max` bytes.
+///
+/// # Errors
+/// As [`text`].
+pub fn text_up_to(given: &OsStr, bytes_max: usize) -> Result<Vec<u8>, Stop> {
     let bytes = given.as_bytes();
     if bytes == b"-" {
         if STDIN_TAKEN.replace(true) {
             return Err(Fault::usage("standard input (`-`) was named twice").into());
         }
-        return bounded(io::stdin().lock(), Path::new("standard input"));
+        return bounded(io::stdin().lock(), Path::new("standard input"), bytes_max);
     }
     match bytes.strip_prefix(b"@") {
         Some(literal) if literal.starts_with(b"@") => Ok(literal.to_vec()),
         Some(path) => {
             let path = Path::new(OsStr::from_bytes(path));
             let file = File::open(path).map_err(|source| Fault::file("read", path, source))?;
-            bounded(file, path)
+            bounded(file, path, bytes_max)
         }
         None => Ok(bytes.to_vec()),
     }
 }
 
 /// One byte more than is allowed is read, so that the store can say how much too long it is.
-fn bounded(source: impl Read, path: &Path) -> Result<Vec<u8>, Stop> {
+fn bounded(source: impl Read, path: &Path, bytes_max: usize) -> Result<Vec<u8>, Stop> {
     let mut bytes = Vec::new();
-    let read = source
-        .take(BODY_BYTES_MAX as u64 + 1)
-        .read_to_end(&mut bytes);
+    let read = source.take(bytes_max as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|source| Fault::file("read", path, source))?;
     Ok(bytes)
 }
@@ -349,6 +358,24 @@ pub fn position(text: &str) -> Result<Position, Stop> {
             Err(Fault::new(Cause::BadPosition, message).into())
         }
     }
+}
+
+/// What a record opens or closes.
+///
+/// # Errors
+/// When it is not written `run:ID`, `call:ID` or `approval:ID`.
+pub fn activity(text: &str) -> Result<Activity, Stop> {
+    let named = text
+        .split_once(':')
+        .and_then(|(kind, id)| Some((ActivityKind::from_word(kind)?, id)));
+    let Some((kind, id)) = named else {
+        let message = format!("{text:?} is none of run:ID, call:ID and approval:ID");
+        return Err(Fault::usage(message).into());
+    };
+    Ok(Activity {
+        kind,
+        id: name(id)?,
+    })
 }
 
 /// A place in the log.

@@ -31,7 +31,7 @@ const JSON: &str = "
 refusals are objects on standard output too. Every object names its kind: `\"schema\": \"tenure.<kind>.v1\"`. Times are RFC 3339
 in UTC with microseconds. Fields may be added; none is removed or changes its meaning within v1.
 
-A change answers its own kind (`grant`, `dispatch`, `accepted`, `envelope`), else `done`; always with `position` and
+A change answers its own kind (`grant`, `dispatch`, `accepted`, `envelope`, `record`, `branch`), else `done`; always with `position` and
 `receipt`.
 
 | kind | fields that are always there |
@@ -46,7 +46,24 @@ const KINDS: &[(&str, &str)] = &[
     ),
     (
         "session",
-        "name, state, generation, incarnation, token, holder, tree, parent, branch_of, labels, registered_at, last_seen, since, status, checkout, former, open, pending, delivered",
+        "name, state, generation, incarnation, token, holder, tree, parent, branch_of, branch_at, labels, registered_at, last_seen, since, status, checkout, former, open, pending, delivered, cursor, aliases, records, tip, activities",
+    ),
+    (
+        "record",
+        "position, index, time, session, origin, generation, incarnation, actor, kind, body, opens, closes, hidden",
+    ),
+    ("revert", "position, time, session, origin, to"),
+    (
+        "branch",
+        "token, session, generation, incarnation, position, receipt, chain, holder, former, labels, open, pending, repeated, source, at, prefix_hash",
+    ),
+    (
+        "lineage",
+        "session, kinship, depth, state, records, source, at, prefix_hash, taken",
+    ),
+    (
+        "activity",
+        "activity, session, origin, state, opened, ended",
     ),
     (
         "holder",

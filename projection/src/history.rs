@@ -1,9 +1,9 @@
 //! Reading a history: one walk along the log, forward, from the first record of its oldest ancestor to the newest
 //! one asked for. What is visible follows from the state.
 
-use tenure_core::event::{Event, Recorded};
+use tenure_core::event::{Entry, Event, Reconciliation, Recorded};
 use tenure_core::generation::Generation;
-use tenure_core::history::{FoundRecord, Point};
+use tenure_core::history::{Activity, ActivityKind, FoundRecord, Point};
 use tenure_core::id::{Moment, Position, SessionNo};
 use tenure_core::state::{State, Stretch};
 use tenure_log::frame::{Depth, FrameRef};
@@ -111,7 +111,7 @@ impl Reader {
         let Some((first, last)) = reach(state, &lineage, span) else {
             return Ok(());
         };
-        let mut decoded = tenure_core::event::Entry::default();
+        let mut decoded = Entry::default();
         self.frames(first, last, Depth::Facts, |frame| {
             entry::decode_into(&mut decoded, frame)?;
             let at = decoded.at;
@@ -170,13 +170,11 @@ fn hides(state: &State, lineage: &[Stretch], session: SessionNo, at: Moment) -> 
 
 fn view(
     frame: &FrameRef<'_>,
-    entry: &tenure_core::event::Entry,
+    entry: &Entry,
     e: &Recorded,
     hidden: bool,
 ) -> Result<RecordView, Error> {
-    let activity = |a: tenure_core::history::Activity| {
-        format!("{}:{}", a.kind.as_str(), shown(entry.texts.get(a.id)))
-    };
+    let activity = |a: Activity| format!("{}:{}", a.kind.as_str(), shown(entry.texts.get(a.id)));
     let request = entry::decode_request(frame)?;
     let actor = request.texts.get(request.input.origin.actor);
     Ok(RecordView {
@@ -191,4 +189,140 @@ fn view(
         closes: e.closes.map(activity),
         hidden,
     })
+}
+
+/// How an activity stands. One that was ever recorded is never unknown (DIS-13).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ActivityState {
+    /// It is open.
+    Running,
+    /// A record closed it.
+    Finished,
+    /// Its holder was lost while it was open, or it was open where its history was branched, and goes on in the
+    /// source alone.
+    Interrupted,
+    /// Its session or tree was given back while it was open.
+    Cancelled,
+}
+
+impl ActivityState {
+    /// The printed word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Interrupted => "interrupted",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// An activity that a history knows of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ActivityView {
+    /// How it stands.
+    pub state: ActivityState,
+    /// Who opened it: the session itself, or an ancestor.
+    pub origin: SessionNo,
+    /// When.
+    pub opened: Moment,
+    /// When it ended, if it did.
+    pub ended: Option<Moment>,
+}
+
+impl ActivityView {
+    fn end(&mut self, state: ActivityState, at: Moment) {
+        if self.state == ActivityState::Running {
+            (self.state, self.ended) = (state, Some(at));
+        }
+    }
+}
+
+impl Reader {
+    /// How the newest activity of that kind and id stands in the history of a session, hidden records included;
+    /// `None` when no record ever opened one.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn activity(
+        &self,
+        state: &State,
+        session: SessionNo,
+        kind: ActivityKind,
+        id: &[u8],
+    ) -> Result<Option<ActivityView>, Error> {
+        let lineage = state.lineage(session, state.at.position);
+        let Some(oldest) = lineage.last() else {
+            return Ok(None);
+        };
+        let mut found: Option<ActivityView> = None;
+        let mut decoded = Entry::default();
+        let first = Position(oldest.after.0 + 1);
+        self.frames(first, state.at.position, Depth::Facts, |frame| {
+            entry::decode_into(&mut decoded, frame)?;
+            let at = decoded.at;
+            if state.dishonoured.contains(&at.position) {
+                return Ok(true);
+            }
+            let within = |by: SessionNo| {
+                let stretch = lineage.iter().find(|s| s.session == by);
+                stretch.is_some_and(|s| s.after < at.position && at.position <= s.taken)
+            };
+            let names = |a: Activity| a.kind == kind && decoded.texts.get(a.id) == id;
+            for event in &decoded.events {
+                match event {
+                    Event::Recorded(e) if within(e.session) => {
+                        if e.closes.is_some_and(names)
+                            && let Some(view) = &mut found
+                        {
+                            view.end(ActivityState::Finished, at);
+                        }
+                        if e.opens.is_some_and(names) {
+                            found = Some(ActivityView {
+                                state: ActivityState::Running,
+                                origin: e.session,
+                                opened: at,
+                                ended: None,
+                            });
+                        }
+                    }
+                    Event::Retired(e) if within(e.session) => {
+                        if let Some(view) = &mut found {
+                            view.end(ActivityState::Cancelled, at);
+                        }
+                    }
+                    Event::Reconciled(e) if within(e.session) => {
+                        let how = match e.how {
+                            Reconciliation::Interrupted => ActivityState::Interrupted,
+                            Reconciliation::ParentCancelled => ActivityState::Cancelled,
+                        };
+                        if let Some(view) = &mut found {
+                            view.end(how, at);
+                        }
+                    }
+                    Event::Released(e) if released(state, &lineage, e.root, at.position) => {
+                        if let Some(view) = &mut found {
+                            view.end(ActivityState::Cancelled, at);
+                        }
+                    }
+                    // Every ancestor below is over where the branch begins.
+                    Event::Branched(e) if lineage.iter().any(|s| s.session == e.session) => {
+                        if let Some(view) = &mut found {
+                            view.end(ActivityState::Interrupted, at);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(found)
+    }
+}
+
+/// Whether the tree given back at `at` is that of a session whose part of the lineage lies there.
+fn released(state: &State, lineage: &[Stretch], root: SessionNo, at: Position) -> bool {
+    let mut there = lineage.iter().filter(|s| s.after < at && at <= s.taken);
+    there.any(|s| state.session(s.session).is_some_and(|s| s.root == root))
 }

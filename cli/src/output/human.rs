@@ -13,6 +13,7 @@ use tenure_projection::views::{
 use super::{BAD, DIM, HEAD, PLAIN, WARN};
 use crate::clock::{age, now, rfc3339};
 
+pub mod history;
 mod rights;
 mod tree;
 
@@ -199,6 +200,25 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
     for (key, value) in &session.labels {
         row("label", format!("{key}={value}"));
     }
+    if let Some(branch) = &session.branch {
+        row("branch", history::branched(branch));
+    }
+    if let Some(tip) = session.tip {
+        let (records, at) = (session.records, tip.position);
+        row(
+            "history",
+            format!("{records} records, the newest at position {at}"),
+        );
+    }
+    if !session.activities.is_empty() {
+        row("running", session.activities.join(" "));
+    }
+    if !session.aliases.is_empty() {
+        row("once", session.aliases.join(" "));
+    }
+    if let Some(cursor) = session.cursor {
+        row("read", format!("up to {cursor}"));
+    }
     let open: Vec<String> = session.open.iter().map(ToString::to_string).collect();
     if !open.is_empty() {
         row("work", open.join(" "));
@@ -229,6 +249,10 @@ pub fn session_row(session: &SessionView, now: Time) -> Vec<String> {
         format!("seen {}", age(session.last_seen.time, now)),
         format!("{} open", session.open.len()),
         format!("{} pending", session.pending),
+        session.branch.as_ref().map_or_else(String::new, |branch| {
+            let at = branch.at.map_or(0, |at| at.position.0);
+            format!("from {} at {at}", branch.source)
+        }),
     ]
 }
 

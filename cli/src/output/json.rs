@@ -20,6 +20,7 @@ use crate::fault::Fault;
 
 use super::escape::is_obeyed;
 
+pub mod history;
 mod rights;
 mod tree;
 
@@ -242,7 +243,18 @@ pub fn session(session: &SessionView) -> Object {
         .with("tree", session.tree.as_str())
         .with("parent", session.parent.as_deref())
         .with("writable", session.writable)
-        .with("branch_of", Value::Null)
+        .with(
+            "branch_of",
+            session.branch.as_ref().map(|b| b.source.as_str()),
+        )
+        .with(
+            "branch_at",
+            session
+                .branch
+                .as_ref()
+                .and_then(|b| b.at)
+                .map(|at| at.position.0),
+        )
         .with("labels", labels(&session.labels))
         .with("registered_at", time(session.registered_at))
         .with("last_seen", time(session.last_seen))
@@ -253,6 +265,11 @@ pub fn session(session: &SessionView) -> Object {
         .with("open", ids(&session.open))
         .with("pending", session.pending)
         .with("delivered", session.delivered)
+        .with("cursor", session.cursor.map(|c| c.to_string()))
+        .with("aliases", session.aliases.clone())
+        .with("records", session.records)
+        .with("tip", session.tip.map(|tip| tip.position.0))
+        .with("activities", session.activities.clone())
 }
 
 /// Kind `dispatch`.

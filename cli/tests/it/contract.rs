@@ -106,6 +106,13 @@ fn every_kind_has_the_fields_that_the_page_says() {
         outcome nothing
         verify
         inspect store
+        record one --as api@2 --opens run:1
+        record two --as api@2 --closes run:1
+        branch api new
+        lineage new
+        show run:1 --session api
+        revert --as api@2 --to 0
+        history api --all
         retire web@1
         demo
         nonsense";
@@ -183,6 +190,12 @@ const CASES: &[(&str, &str, i32)] = &[
     ),
     ("decline d1 --as web@2 --reason no", "not-your-envelope", 11),
     ("report d3 --as web@2 --outcome done", "no-binding", 11),
+    ("branch api web", "name-taken", 11),
+    ("branch api api", "same-name", 64),
+    ("branch api new --at 1", "bad-position", 64),
+    ("merge api web", "unsupported", 64),
+    ("record x --as web@2 --expect 1", "position-moved", 11),
+    ("show run:1 --session api", "unknown-activity", 66),
     ("fail d1 --reason no", "not-pending", 11),
     ("retire web@2 --if-idle", "open-obligations", 11),
     ("register api", "already-active", 12),

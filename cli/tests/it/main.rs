@@ -6,6 +6,7 @@ mod demo;
 mod exec;
 mod forensics;
 mod guard;
+mod histories;
 mod hostile;
 mod looking;
 mod mail;

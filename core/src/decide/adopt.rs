@@ -371,7 +371,7 @@ pub(super) fn held(ask: Ask<'_>, at: Target<'_>, verdict: Verdict, proofs: Vec<P
         )
         .next(
             format!("tenure branch {name} NEW-NAME"),
-            "goes on from a copy of its history, and leaves it alone",
+            "continues its history under another name, and leaves it alone",
         )
         .next(
             format!("tenure adopt {name} --force --reason TEXT"),

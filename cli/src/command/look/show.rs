@@ -1,5 +1,6 @@
 //! `show`: one session, dispatch, envelope or refusal, whole.
 
+use tenure_projection::call::Activity;
 use tenure_projection::core::id::{DispatchNo, EnvelopeNo, RefusalNo, SessionNo};
 use tenure_projection::core::refusal::Code;
 use tenure_projection::reader::Reader;
@@ -8,6 +9,7 @@ use crate::clock::{self, rfc3339};
 use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
+use crate::input;
 use crate::output::{DIM, human, json};
 
 use super::super::{find, unknown, unknown_refusal};
@@ -17,8 +19,11 @@ use super::super::{find, unknown, unknown_refusal};
 pub struct Args {
     /// A session (or the beginning of its name, at least 6 characters), a dispatch, an envelope, a refusal;
     /// `session:NAME` for one called d1
-    #[arg(value_name = "NAME|dN|eN|rN")]
+    #[arg(value_name = "NAME|dN|eN|rN|KIND:ID")]
     what: String,
+    /// The session whose history the activity KIND:ID (run:ID, call:ID, approval:ID) stands in
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
 }
 
 impl Args {
@@ -29,6 +34,9 @@ impl Args {
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let store = ctx.reading()?;
         let what = self.what.as_str();
+        if let Some(name) = &self.session {
+            return activity(ctx, &store, &input::activity(what)?, name);
+        }
         if let Some(id) = DispatchNo::parse(what) {
             return dispatch(ctx, &store, id);
         }
@@ -61,6 +69,31 @@ fn session(ctx: &mut Context, store: &Reader, number: SessionNo) -> Result<Exit,
     } else {
         ctx.out.lines(human::session(&view, clock::now()))?;
         ctx.out.lines(human::told(&told))?;
+    }
+    Ok(Exit::DONE)
+}
+
+/// Where the activity stands, whoever recorded it: one that was ever opened is never unknown (DIS-13).
+fn activity(ctx: &mut Context, store: &Reader, asked: &Activity, name: &str) -> Result<Exit, Stop> {
+    let state = ctx.look(store, |lens| Ok(lens.state.clone()))?;
+    let number = find(&state, name)?;
+    let (session, what) = (state.name(number), asked.to_string());
+    let view = store
+        .activity(&state, number, asked.kind, asked.id.as_str().as_bytes())
+        .map_err(|error| ctx.fault(&error))?;
+    let Some(view) = view else {
+        let message = format!("no record of {session} opened {what}");
+        return Err(Fault::new(Cause::UnknownActivity, message)
+            .then(format!("tenure history {session}"), "lists its records")
+            .into());
+    };
+    let origin = state.name(view.origin);
+    if ctx.out.is_json() {
+        ctx.out
+            .object(&json::history::activity(&view, &what, &session, &origin))?;
+    } else {
+        ctx.out
+            .lines(human::history::activity(&view, &what, &session, &origin))?;
     }
     Ok(Exit::DONE)
 }

@@ -33,6 +33,9 @@ pub struct Args {
     /// The session: registered when absent or retired, adopted when its holder is provably dead
     #[arg(long, value_name = "NAME")]
     session: String,
+    /// Begin it as a branch of this session; its name must be free
+    #[arg(long, value_name = "SOURCE", conflicts_with = "force")]
+    branch: Option<String>,
     /// Adopt it also while its holder lives or may live
     #[arg(long)]
     force: bool,
@@ -60,6 +63,7 @@ impl Args {
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let name = input::name(&self.session)?;
         let force = input::force(self.force, self.reason.as_deref())?;
+        let source = self.branch.as_deref().map(input::name).transpose()?;
         let labels = self.holding.labels()?;
         let store = ctx.store_or_new()?;
         let mut home = Home::make()?;
@@ -83,7 +87,21 @@ impl Args {
                 },
             }
         };
-        let done = match take(ctx, &store, &name, force, &holding) {
+        let taken = match source {
+            None => take(ctx, &store, &name, force, &holding),
+            Some(source) => {
+                let verb = Verb::Branch {
+                    source,
+                    name: name.clone(),
+                    at: None,
+                    bearer: self.holding.bearer(ProcessChoice::Pid(gate.pid())),
+                    labels: labels.clone(),
+                    checkout: std::env::current_dir().ok(),
+                };
+                ctx.execute(&store, Mutation::new(verb, &Keyed::default()))
+            }
+        };
+        let done = match taken {
             Ok(done) => done,
             Err(stop) => {
                 gate.close();

@@ -26,7 +26,7 @@ pub fn ready(path: Option<&Path>) -> Result<Option<PrivateFile>, Stop> {
 /// When the store answers a grant with something else.
 pub fn granted(done: &Done) -> Result<&Grant, Stop> {
     match &done.answer {
-        Answer::Granted(grant) => Ok(grant),
+        Answer::Granted(grant) | Answer::Branched { grant, .. } => Ok(grant),
         other => {
             Err(Fault::new(Cause::Fault, format!("a grant was answered with {other:?}")).into())
         }
@@ -60,8 +60,11 @@ pub fn answer(
     view.token.clone_from(&token);
     view.holder = Some(holder);
     if ctx.out.is_json() {
-        ctx.out
-            .object(&json::grant(&view, &done.receipt, done.repeated))?;
+        let branch = view.branch.as_ref().filter(|_| is_branch(done));
+        ctx.out.object(&match branch {
+            Some(branch) => json::history::branch(&view, branch, &done.receipt, done.repeated),
+            None => json::grant(&view, &done.receipt, done.repeated),
+        })?;
         return Ok(Exit::DONE);
     }
     ctx.out.essential(&token)?;
@@ -70,6 +73,9 @@ pub fn answer(
             .say(format_args!("holder: {}", human::bearer(holder)))?;
         ctx.out
             .say(format_args!("process: {}", human::process(holder)))?;
+    }
+    if let Some(branch) = view.branch.as_ref().filter(|_| is_branch(done)) {
+        ctx.out.say(human::history::branched(branch))?;
     }
     for former in &view.former {
         let label = human::holder(&former.holder);
@@ -87,4 +93,8 @@ pub fn answer(
     }
     stands(ctx, done)?;
     Ok(Exit::DONE)
+}
+
+fn is_branch(done: &Done) -> bool {
+    matches!(done.answer, Answer::Branched { .. })
 }
