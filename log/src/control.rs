@@ -52,6 +52,7 @@ mod at {
     pub const TARGET: usize = 25;
     pub const POISON: usize = 26;
     pub const SYNC_TURN: usize = 27;
+    pub const ZEROING: usize = 28;
     pub const PLACES: usize = 32;
     pub const MARKS: usize = PLACES + super::place::PLACES_WORDS;
     pub const WORDS_END: usize = MARKS + super::place::MARKS_WORDS;
@@ -211,6 +212,12 @@ impl Page {
         Epoch(self.load(at::POISON))
     }
 
+    /// Whether zeros were written in this epoch of which nobody said that they are durable.
+    #[must_use]
+    pub fn is_zeroing(&self, epoch: Epoch) -> bool {
+        self.load(at::ZEROING) == epoch.0
+    }
+
     /// How often the append lock was taken: while this stands still, so does its holder.
     #[must_use]
     pub fn acquisitions(&self) -> u64 {
@@ -363,6 +370,19 @@ impl Control {
     pub fn poison_epoch(&self, epoch: Epoch) {
         self.raise_word(at::POISON, epoch.0);
         self.ring(Signal::Synced, u32::MAX);
+    }
+
+    /// States that zeros of this epoch are being made durable. Only under its lock.
+    pub fn begin_zeros(&self, epoch: Epoch) {
+        self.page.storage.step();
+        self.page.memory.word(at::ZEROING).store(epoch.0, SeqCst);
+    }
+
+    /// States that they are. Only under the lock of that epoch: an overtaken holder changes nothing.
+    pub fn end_zeros(&self, epoch: Epoch) {
+        self.page.storage.step();
+        let word = self.page.memory.word(at::ZEROING);
+        let _ = word.compare_exchange(epoch.0, 0, SeqCst, SeqCst);
     }
 
     /// Goes past the sync lock numbered `turn`, whose holder stands still.

@@ -17,6 +17,7 @@ use crate::frame::{Depth, Draft, Frame, FrameRef};
 use crate::options::POSITION_MAX;
 use crate::position::{Chain, Head, Incarnation, Position, Salt, StoreId};
 pub use crate::reader::landmark::Landmark;
+use crate::recovery::Torn;
 
 /// Which life of which store a journal is, and by which rules its newest frames were judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,6 +223,12 @@ pub trait Journal: Send + Sync {
 
     /// Named derived files. Never truth: whatever does not fit is ignored and rebuilt.
     fn snapshots(&self) -> &dyn Blobs;
+
+    /// The torn tails that recovery has cut off, ever, as far as their bytes are still kept: for the caller to record those
+    /// that it has not. May be asked inside of a transaction.
+    fn torn(&self) -> Vec<Torn> {
+        Vec::new()
+    }
 
     /// Does what can be done at any time and delays nobody: a segment log seals what was closed. Nothing
     /// depends on it.

@@ -4,7 +4,7 @@
 mod carry_out;
 mod lineage;
 
-pub use carry_out::{QUARANTINE_FOLDER, carry_out};
+pub use carry_out::{QUARANTINE_FOLDER, Torn, keep_torn, torn_tails, zero_torn};
 pub use lineage::{Closed, Lineage, SegmentFile};
 
 use crate::error::{Damage, Error, Next};

@@ -170,6 +170,8 @@ pub enum NotMade {
     Taken,
     /// Nothing has that name; nothing happened.
     Failed(Error),
+    /// The same: a holder that was stopped while it cleaned up, and gone past, took the scratch file away. Try again.
+    Removed(Error),
     /// It may be there, and it may not outlive a power cut.
     Doubtful(Error),
 }
@@ -192,7 +194,10 @@ pub fn make(
     let failed = |op, error| storage::failed(op, dir.path_of(&name), error);
     let written = write_scratch(dir, &scratch, header, frames, bytes);
     let named = written
-        .map_err(|error| NotMade::Failed(failed("write", error)))
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => NotMade::Removed(failed("write", error)),
+            _ => NotMade::Failed(failed("write", error)),
+        })
         .and_then(|file| match dir.rename(&scratch, &name, Onto::Nothing) {
             Ok(()) => Ok(file),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(NotMade::Taken),
@@ -203,6 +208,9 @@ pub fn make(
                     && dir.open(&name, Access::Read).is_ok() =>
             {
                 Err(NotMade::Taken)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(NotMade::Removed(failed("name", error)))
             }
             Err(error) => Err(NotMade::Failed(failed("name", error))),
         });

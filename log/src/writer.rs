@@ -23,7 +23,6 @@ use crate::lock::Patience;
 use crate::position::{Head, Position};
 use crate::segment::{file_name, fill_with_zeros, zero_backwards};
 use birth::Birth;
-use doubt::Torn;
 use site::{Held, Site};
 use view::{Known, View};
 
@@ -31,7 +30,6 @@ use view::{Known, View};
 #[derive(Debug, Default)]
 pub struct Writer {
     view: Option<View>,
-    torn: Vec<Torn>,
     /// Kept between appends, for its capacity.
     buffer: Vec<u8>,
 }
@@ -173,11 +171,6 @@ impl Writer {
     pub fn settle_doubt(&mut self, site: &Site, deadline: Deadline) -> Result<(), Error> {
         let mut patience = Patience::new(&*site.storage, deadline, site.tuning.append_wait);
         self.hold_settled(site, &mut patience).map(drop)
-    }
-
-    /// What recovery cut off since the last call, for the caller to record.
-    pub fn take_torn(&mut self) -> Vec<Torn> {
-        std::mem::take(&mut self.torn)
     }
 
     /// The append lock, so that the next segment can begin where one will.

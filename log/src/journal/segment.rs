@@ -23,12 +23,12 @@ use crate::lock::{LOCKS_FOLDER, Locks, PREPARE_LOCK, Patience};
 use crate::position::{Chain, Epoch, Head, Incarnation, Position, Salt, StoreId};
 use crate::reader::landmark::walk_behind;
 use crate::reader::open::{find_head, overrun, walk_from};
+use crate::recovery::Torn;
 use crate::seal::{SEALS_FOLDER, Seal};
 use crate::segment::line::Segments;
 use crate::segment::{self, NotMade, SEGMENTS_FOLDER, Segment};
 use crate::storage::{self, Access, Directory, Opening, Storage, StoredFile, Trust};
 use crate::writer::Writer;
-use crate::writer::doubt::Torn;
 use crate::writer::group::Group;
 use crate::writer::site::{Site, Tuning};
 use blobs::{FolderBlobs, SNAPSHOTS_FOLDER};
@@ -143,11 +143,6 @@ impl SegmentLog {
     #[must_use]
     pub fn outlives_reboot(&self) -> bool {
         self.outlives_reboot
-    }
-
-    /// What recovery cut off the log's end since this was last asked, for the caller to record.
-    pub fn take_torn(&self) -> Vec<Torn> {
-        self.writer.lock().take_torn()
     }
 
     /// Makes the file that the next segment begins as, if there is none: appends then never wait for
@@ -351,7 +346,9 @@ fn bear(
         .min(SEGMENT_HEADER_BYTES as u64 + options.tuning.fill_bytes);
     match segment::make(storage, &**dir, &header, &[], bytes) {
         Ok(_) | Err(NotMade::Taken) => Ok(header.name()),
-        Err(NotMade::Failed(error) | NotMade::Doubtful(error)) => Err(error),
+        Err(NotMade::Failed(error) | NotMade::Removed(error) | NotMade::Doubtful(error)) => {
+            Err(error)
+        }
     }
 }
 
@@ -487,6 +484,10 @@ impl Journal for SegmentLog {
 
     fn snapshots(&self) -> &dyn Blobs {
         &self.snapshots
+    }
+
+    fn torn(&self) -> Vec<Torn> {
+        self.site.torn.lock().clone()
     }
 
     fn tend(&self) -> Result<(), Error> {

@@ -11,6 +11,7 @@ mod image;
 mod process;
 mod schedule;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -53,7 +54,7 @@ struct State {
     boot: u64,
     processes: u32,
     handles: u64,
-    trace: Vec<&'static str>,
+    trace: VecDeque<&'static str>,
 }
 
 /// What goes wrong at a step.
@@ -80,6 +81,34 @@ pub enum Survival {
     Some(u64),
     /// Only the last write of every file, and no change of names.
     LastWrite,
+}
+
+/// How many steps are remembered by name.
+const TRACE_STEPS: usize = 64;
+
+/// More steps than any run makes that comes to an end. Whoever makes more goes round in a circle.
+const STEPS_MAX: u64 = 1_000_000;
+
+impl State {
+    /// Counts a step.
+    ///
+    /// # Panics
+    /// Beyond [`STEPS_MAX`]: what goes on for ever would take all memory before anybody saw why.
+    fn count(&mut self, step: &'static str) -> u64 {
+        let number = self.steps;
+        assert!(
+            number < STEPS_MAX,
+            "no end after {number} steps: {:?}",
+            self.trace
+        );
+        self.steps += 1;
+        self.clock += Duration::from_micros(1);
+        if self.trace.len() == TRACE_STEPS {
+            self.trace.pop_front();
+        }
+        self.trace.push_back(step);
+        number
+    }
 }
 
 /// Seeded numbers (splitmix64).
@@ -123,7 +152,7 @@ impl Sim {
                     boot: 1,
                     processes: 0,
                     handles: 0,
-                    trace: Vec::new(),
+                    trace: VecDeque::with_capacity(TRACE_STEPS),
                 }),
                 turn: Condvar::new(),
                 began: Instant::now(),
@@ -150,10 +179,10 @@ impl Sim {
         self.world.state.lock().steps
     }
 
-    /// The names of the steps so far, for messages.
+    /// The names of the newest steps, for messages.
     #[must_use]
     pub fn trace(&self) -> Vec<&'static str> {
-        self.world.state.lock().trace.clone()
+        self.world.state.lock().trace.iter().copied().collect()
     }
 
     /// Lets `fault` happen at step number `at`, counted from zero; once.

@@ -5,7 +5,7 @@
 
 use super::doubt::look;
 use super::site::{Held, Site, raise_to};
-use super::sync::make_durable;
+use super::sync::{Older, make_durable};
 use super::view::{Known, View};
 use super::{Batch, Writer, Written, encode, publish};
 use crate::control::Word;
@@ -86,7 +86,7 @@ impl Writer {
             });
         }
         // The writer's file may have been opened behind a failure that only another one was told of.
-        let older = view.head.position;
+        let older = Older::Any;
         make_durable(site, &held.control, &view.segment, &view.place(), older)?;
         let header = header_after(site, &view, doubt.epoch, birth);
         let place = Place::in_segment(header.salt, header.first, header.epoch);
@@ -106,13 +106,12 @@ impl Writer {
                     self.view = Some(view);
                     return Err(error.into());
                 }
-                // Overtaken: whoever was first took the scratch file away.
                 return Err(TransactError::Moved {
                     appended: Vec::new(),
                 });
             }
             // In doubt: whoever comes next finds what is there.
-            Err(NotMade::Taken) => {
+            Err(NotMade::Taken | NotMade::Removed(_)) => {
                 return Err(TransactError::Moved {
                     appended: Vec::new(),
                 });
@@ -209,11 +208,7 @@ impl Writer {
         }
         let segment = match make(site, &header, &frames) {
             Ok(segment) => segment,
-            Err(NotMade::Taken) => return Ok(None),
-            // Overtaken: whoever was first took the scratch file away.
-            Err(NotMade::Failed(_)) if held.control.word().epoch != held.word.epoch => {
-                return Ok(None);
-            }
+            Err(NotMade::Taken | NotMade::Removed(_)) => return Ok(None),
             Err(NotMade::Failed(error) | NotMade::Doubtful(error)) => return Err(error),
         };
         let mut view = born(site, segment, old)?;

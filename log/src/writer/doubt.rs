@@ -9,26 +9,13 @@ use super::view::{Stands, View, look_at};
 use crate::control::anchor::{Anchor, STRETCH_BYTES};
 use crate::control::{Control, Signal, Word};
 use crate::error::Error;
-use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::position::{Epoch, Position};
-use crate::recovery::{Found, Judgement, Lineage, Repair, Writer as Live, carry_out, plan};
+use crate::recovery::{
+    Found, Judgement, Lineage, Repair, Writer as Live, keep_torn, plan, zero_torn,
+};
 use crate::scan::{Checks, Cursor, Run, Span, Step, Walk, Window, survey};
 use crate::segment::{self, SEGMENTS_FOLDER, Segment, file_name};
-
-/// A torn tail that was cut off. Nothing acknowledged stood there, unless the disk lost synced bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Torn {
-    /// The segment.
-    pub segment: SegmentName,
-    /// Where the bytes stood.
-    pub offset: u64,
-    /// How many they were.
-    pub bytes: u64,
-    /// How many good frames were among them, behind a bad one.
-    pub frames_behind: u64,
-    /// The file in `quarantine/` that holds them now.
-    pub quarantine: String,
-}
 
 /// Where the newest segment ends, as found.
 pub(super) struct Ending {
@@ -61,13 +48,8 @@ impl Writer {
         };
         let is_own = ending.view.segment.name().epoch == doubt.epoch;
         let view = if is_own {
-            match &ending.repair {
-                Some(repair) => self
-                    .torn
-                    .push(put_away(site, &ending.view.segment, repair)?),
-                // Who wrote the zeros behind the end may have died before they were durable. Without
-                // them, an old frame could come back behind a new one after a power cut.
-                None => sync_zeros(held, &ending.view.segment)?,
+            if !make_end(site, held, doubt.epoch, &ending)? {
+                return Ok(false);
             }
             ending.view
         } else {
@@ -220,21 +202,49 @@ fn not_a_store(site: &Site) -> Error {
     }
 }
 
-fn sync_zeros(held: &Held<'_>, segment: &Segment) -> Result<(), Error> {
-    segment.file().sync().map_err(|_| {
-        let epoch = segment.name().epoch;
-        held.control.poison_epoch(epoch);
-        Error::Poisoned { epoch }
-    })
-}
-
-/// Takes the torn bytes out of the segment.
-fn put_away(site: &Site, segment: &Segment, repair: &Repair) -> Result<Torn, Error> {
-    Ok(Torn {
-        segment: segment.name(),
-        offset: repair.end.offset,
-        bytes: repair.dirty_end - repair.end.offset,
-        frames_behind: repair.after.map_or(0, |after| after.frames),
-        quarantine: carry_out(&*site.dir, repair)?,
-    })
+/// Makes the end of the epoch's own segment one that nothing comes back behind: puts torn bytes away, and
+/// makes the zeros there durable. Who wrote zeros that were only found may have died before they were;
+/// without them, an old frame could come back behind a new one after a power cut. False when the epoch
+/// is over.
+fn make_end(site: &Site, held: &Held<'_>, epoch: Epoch, ending: &Ending) -> Result<bool, Error> {
+    let control = &held.control;
+    if control.is_zeroing(epoch) {
+        // Whoever was at it died, and may have been told of a sync that failed. Another one would
+        // succeed without the zeros that this one should have written.
+        control.poison_epoch(epoch);
+        return Ok(false);
+    }
+    if let Some(repair) = &ending.repair {
+        let mut random = [0; 8];
+        let drawn = site.storage.random(&mut random);
+        drawn.map_err(|error| site.failed("draw random numbers for", "a torn tail", error))?;
+        match keep_torn(&*site.dir, repair, u64::from_le_bytes(random)) {
+            Ok(torn) => site.torn.lock().push(torn),
+            // Overtaken: whoever was first took the scratch file away.
+            Err(_) if control.word().epoch != epoch => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    control.begin_zeros(epoch);
+    let zeroed = match &ending.repair {
+        Some(repair) => zero_torn(&*site.dir, repair),
+        None => {
+            let segment = &ending.view.segment;
+            let failed = |error| site.failed("sync", &file_name(segment.name()), error);
+            segment.file().sync().map_err(failed)
+        }
+    };
+    match zeroed {
+        Ok(()) => control.end_zeros(epoch),
+        // No sync was made: what was written is still to be synced.
+        Err(error @ Error::NoSpace { .. }) => {
+            control.end_zeros(epoch);
+            return Err(error);
+        }
+        Err(_) => {
+            control.poison_epoch(epoch);
+            return Err(Error::Poisoned { epoch });
+        }
+    }
+    Ok(true)
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::control::{Birth, CONTROL_NAME, Control, Page, Signal, WORD_EPOCH_MAX, Word};
 use crate::error::Error;
@@ -15,6 +15,7 @@ use crate::journal::Deadline;
 use crate::lock::{Kind, LockFile, Locks, Patience, Wait};
 use crate::position::{Epoch, Position, StoreId};
 use crate::reader::open::find_head;
+use crate::recovery::{Torn, torn_tails};
 use crate::segment;
 use crate::segment::line::Segments;
 use crate::storage::{self, Access, Directory, ProcessId, Storage, StoredFile};
@@ -83,6 +84,8 @@ pub struct Site {
     pub segments: Segments,
     /// The locks.
     pub locks: Locks,
+    /// The torn tails in quarantine, as found when the store was opened, and those put away since.
+    pub torn: Mutex<Vec<Torn>>,
     process: ProcessId,
     control: RwLock<Arc<Control>>,
 }
@@ -139,6 +142,7 @@ impl Site {
         };
         let control = RwLock::new(Arc::new(place.page(&mut patience, tuning.append_wait)?));
         let process = storage.process();
+        let torn = Mutex::new(torn_tails(&*dir)?);
         Ok(Site {
             storage,
             dir,
@@ -147,6 +151,7 @@ impl Site {
             tuning,
             segments,
             locks,
+            torn,
             process,
             control,
         })

@@ -25,9 +25,36 @@ pub(super) struct Leader {
 #[derive(Debug)]
 struct Kept {
     segment: Arc<Segment>,
-    /// Frames up to here may be older than the open file: of a sync that failed for them the system
-    /// may have told another one, and not this.
-    older: Position,
+    /// Which frames may be older than the open file: of a sync that failed for them the system may have
+    /// told another one, and not this.
+    older: Older,
+}
+
+/// Frames that may be older than an open file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Older {
+    /// Those up to a position: the head when it was opened.
+    UpTo(Position),
+    /// Every one: somebody was writing when it was opened, so what is published later may be older too.
+    Any,
+}
+
+impl Older {
+    /// For a file that was opened before the call.
+    fn than_now(control: &Control) -> Older {
+        let word = control.word();
+        match word.in_doubt {
+            true => Older::Any,
+            false => Older::UpTo(word.head),
+        }
+    }
+
+    fn is_above(self, durable: Position) -> bool {
+        match self {
+            Older::UpTo(position) => position > durable,
+            Older::Any => true,
+        }
+    }
 }
 
 /// What came of an attempt to lead.
@@ -63,12 +90,13 @@ impl Leader {
                 let segment = Segment::open(&*site.dir, place.segment, Access::Write)?;
                 Kept {
                     segment: Arc::new(segment),
-                    older: control.word().head,
+                    older: Older::than_now(control),
                 }
             }
         };
         make_durable(site, control, &kept.segment, &place, kept.older)?;
-        *self.kept.lock() = Some(kept);
+        // One of which nothing is known is not used twice: the next one may know more.
+        *self.kept.lock() = Some(kept).filter(|kept| kept.older != Older::Any);
         control.put_mark(&DurableMark {
             head: place.head,
             segment: place.segment,
@@ -79,8 +107,8 @@ impl Leader {
     }
 }
 
-/// Makes the frames of the newest segment durable up to `place`; those up to `older` may have been
-/// written before `segment` was opened.
+/// Makes the frames of the newest segment durable up to `place`; `older` ones may have been written
+/// before `segment` was opened.
 ///
 /// # Errors
 /// [`Error::Poisoned`] when the sync fails: then what it should have written is unknown, to everybody.
@@ -89,7 +117,7 @@ pub(super) fn make_durable(
     control: &Control,
     segment: &Segment,
     place: &HeadPlace,
-    older: Position,
+    older: Older,
 ) -> Result<(), Error> {
     let durable = control.durable();
     if place.head.position <= durable {
@@ -99,7 +127,7 @@ pub(super) fn make_durable(
         // A target above the durable position is a sync that was begun and of which nobody said that it
         // succeeded. If it failed, the system may take its pages for clean now, and another sync would
         // succeed without them.
-        if control.target() > durable || older > durable {
+        if control.target() > durable || older.is_above(durable) {
             write_again(control, segment, durable, place)?;
         }
         control.raise_target(place.head.position);

@@ -487,5 +487,5 @@ fn a_full_disk_is_said_and_the_store_goes_on_when_there_is_room() {
     let log = open(Arc::new(Disk), &store, Duration::from_secs(5)).expect("opened");
     assert_eq!(read(&log, Position::ZERO).len(), acks);
     assert_eq!(append(&log, "room again").first, Position(acks as u64 + 1));
-    assert_eq!(log.take_torn(), [], "nothing was left behind");
+    assert_eq!(log.torn(), [], "nothing was left behind");
 }

@@ -2,6 +2,7 @@
 //! repair of a torn tail.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tenure_log::error::{Damage, Next};
 use tenure_log::fault::Fault;
@@ -9,11 +10,13 @@ use tenure_log::format::SegmentName;
 use tenure_log::look::PlainDirectory;
 use tenure_log::position::{Chain, Epoch, Head, Position, Positions};
 use tenure_log::recovery::{
-    ClosedRun, Found, Judgement, Late, Obstacle, Row, Writer, carry_out, plan,
+    ClosedRun, Found, Judgement, Late, Obstacle, QUARANTINE_FOLDER, Row, Writer, keep_torn, plan,
+    torn_tails, zero_torn,
 };
 use tenure_log::scan::{After, Run, Stop};
 use tenure_log::storage::disk::Disk;
-use tenure_log::storage::{Opening, Storage};
+use tenure_log::storage::sim::{Chaos, Sim, SimProcess};
+use tenure_log::storage::{Access, Opening, Storage};
 use tenure_log::verify::{Options, verify};
 
 use crate::store::{Builder, Files};
@@ -393,9 +396,20 @@ fn a_torn_tail_is_kept_in_quarantine_and_zeroed() {
             panic!("{report:?}")
         };
         assert_eq!(repair.end.offset, offset as u64);
-        let copy = carry_out(&*dir, &repair).expect("repaired");
-        let kept = std::fs::read(home.join("quarantine").join(copy)).expect("kept");
+        let copy = keep_torn(&*dir, &repair, zeroed_from as u64).expect("kept");
+        zero_torn(&*dir, &repair).expect("zeroed");
+        let kept = std::fs::read(home.join("quarantine").join(&copy.quarantine)).expect("kept");
         assert_eq!(kept, cut_short[offset..repair.dirty_end as usize]);
+        assert_eq!(
+            (copy.offset, copy.bytes),
+            (offset as u64, kept.len() as u64)
+        );
+        assert!(torn_tails(&*dir).expect("listed").contains(&copy));
+        let files = dir.list(QUARANTINE_FOLDER).expect("listed");
+        assert!(
+            files.iter().all(|name| name.ends_with(".torn")),
+            "{files:?}"
+        );
         let after = verify(&dir, &Options::default());
         assert_eq!(
             (after.row, after.end.map(|end| end.head.position)),
@@ -405,6 +419,60 @@ fn a_torn_tail_is_kept_in_quarantine_and_zeroed() {
         assert_eq!(repaired.len(), torn.len());
         assert_eq!(repaired[..offset], torn[..offset]);
     }
+}
+
+/// A holder of the append lock that was stopped in the middle of a repair and gone past wakes up beside the
+/// one who went past it: whatever gets its name in the quarantine is whole, and one of them has kept it.
+#[test]
+fn two_who_put_the_same_bytes_away_leave_whole_copies_only() {
+    let mut builder = Builder::small();
+    let (name, offset, len) = builder.frames[7];
+    builder.file(name)[offset + len / 2] ^= 1;
+    let torn = builder.newest().clone();
+    let Judgement::Torn(repair) = plan(&found_in(&torn, &builder)).judgement else {
+        panic!("it is torn")
+    };
+    let (mut both, mut one) = (0, 0);
+    for seed in 0..300 {
+        let sim = Sim::new(seed);
+        let written = sim.run_one(|process| {
+            let dir = process.directory(Path::new("/store"), Opening::Create)?;
+            dir.make_directory("segments")?;
+            let file = dir.open(&format!("segments/{name}"), Access::CreateNew)?;
+            tenure_log::storage::write_full(&*file, &torn, 0)
+        });
+        written.expect("not killed").expect("written");
+        let keep = |unique: u64| -> Box<dyn FnOnce(Arc<SimProcess>) -> bool + Send + '_> {
+            let repair = &repair;
+            Box::new(move |process| {
+                let dir = process.directory(Path::new("/store"), Opening::Existing);
+                keep_torn(&*dir.expect("there"), repair, unique).is_ok()
+            })
+        };
+        let kept = sim.run(Chaos::default(), vec![keep(1), keep(2)]);
+        match kept.iter().filter(|kept| **kept == Some(true)).count() {
+            0 => panic!("seed {seed}: nobody kept it"),
+            1 => one += 1,
+            _ => both += 1,
+        }
+        let copies = sim.run_one(|process| {
+            let dir = process.directory(Path::new("/store"), Opening::Existing);
+            torn_tails(&*dir.expect("there")).expect("listed")
+        });
+        for copy in copies.expect("not killed") {
+            let bytes = sim.bytes_of(&format!("{QUARANTINE_FOLDER}/{}", copy.quarantine));
+            let bytes = bytes.expect("listed");
+            assert_eq!(
+                bytes,
+                torn[offset..repair.dirty_end as usize],
+                "seed {seed}"
+            );
+        }
+    }
+    assert!(
+        both > 10 && one > 10,
+        "{both} runs kept two copies, {one} one"
+    );
 }
 
 /// What a scan of the newest segment finds, for [`plan`].

@@ -391,6 +391,18 @@ fn lock_files_removed_among_living_writers_lose_and_double_nothing() {
     assert!(raised > 20, "{raised} runs raised the epoch");
 }
 
+/// What goes round in a circle ends with a message, not with the memory of the machine.
+#[test]
+#[should_panic(expected = "no end after")]
+fn a_machine_that_comes_to_no_end_is_stopped() {
+    let sim = Sim::new(1);
+    sim.run_one(|process| {
+        while sim.steps() < u64::MAX {
+            process.step()
+        }
+    });
+}
+
 /// File systems whose locks or syncs may lie are refused for appending unless they are allowed by name;
 /// one in memory is said not to outlive a reboot.
 #[test]

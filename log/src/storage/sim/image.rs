@@ -10,6 +10,9 @@ use crate::storage::{Access, Onto, SharedMemory};
 /// What a disk writes or does not, as a whole.
 const SECTOR_BYTES: usize = 512;
 
+/// The size of a disk that nobody gave another one: a write far out takes no more memory.
+const CAPACITY_BYTES: u64 = 256 << 20;
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct InodeId(pub(super) u64);
 
@@ -58,7 +61,7 @@ impl Default for Image {
         let folders = BTreeMap::from([(String::new(), Folder::default())]);
         Image {
             exists: false,
-            capacity: u64::MAX,
+            capacity: CAPACITY_BYTES,
             inodes: BTreeMap::new(),
             folders,
             made: 0,

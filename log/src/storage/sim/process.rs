@@ -56,10 +56,7 @@ fn enter<'w>(world: &'w World, id: u32, step: &'static str) -> io::Result<MutexG
             return Err(die());
         }
     }
-    let number = state.steps;
-    state.steps += 1;
-    state.clock += Duration::from_micros(1);
-    state.trace.push(step);
+    let number = state.count(step);
     if state.fault == Some((number, Fault::Kill)) {
         state.fault = None;
         state.image.release_locks_of(id);
