@@ -28,7 +28,12 @@ impl Protocol {
                 let syncs = disk_matters && self.rules.cut_is_synced;
                 s.processes[p].at = if syncs { At::CutSync } else { At::Settle };
             }
-            At::CutSync => self.sync_file(s, p, At::Settle, At::ClosePoison),
+            At::CutSync => {
+                self.sync_file(s, p, At::Settle, At::ClosePoison);
+                if s.processes[p].at == At::Settle {
+                    s.zeroing = 0;
+                }
+            }
             At::Settle => {
                 let handle = s.processes[p].opened();
                 let head = handle.caught_up();
@@ -103,7 +108,12 @@ impl Protocol {
         };
         let newer_epoch =
             newest.file.epoch > s.processes[p].epoch && self.rules.segments_count_for_epoch;
-        if newer_epoch || head < s.word.head && self.rules.short_log_stops {
+        let stops = if s.poison >= newest.file.epoch {
+            self.rules.short_poisoned_log_stops
+        } else {
+            self.rules.short_log_stops
+        };
+        if newer_epoch || head < s.word.head && stops {
             if !newer_epoch {
                 return self.meet_damage(s, p);
             }
@@ -137,6 +147,17 @@ impl Protocol {
         let bytes_behind = segment.has_bytes_behind(head);
         let zeros_may_be_lost =
             s.word.in_doubt && self.bounds.disk_matters() && self.rules.found_zeros_synced;
+        let zeroes = own && (bytes_behind || zeros_may_be_lost);
+        if zeroes && self.bounds.disk_matters() && self.rules.zeros_are_marked {
+            if s.zeroing == epoch {
+                // Who began may have been told that its sync failed, and died before it said so.
+                self.note(Branch::ZerosLeftBehind);
+                s.poison = s.poison.max(epoch);
+                s.processes[p].handle = None;
+                return self.leave_poisoned(s, p);
+            }
+            s.zeroing = epoch;
+        }
         s.processes[p].at = if !own && self.rules.own_segment_first {
             At::Succeed
         } else if own && bytes_behind {

@@ -50,7 +50,7 @@ impl Protocol {
         self.note(Branch::Rotated);
         if s.processes
             .iter()
-            .any(|q| leads(q) && q.opened().file == handle.file)
+            .any(|q| leads(q) && q.led.or(q.handle).is_some_and(|h| h.file == handle.file))
         {
             self.note(Branch::RotatedUnderLeader);
         }

@@ -14,6 +14,8 @@ pub enum Branch {
     TookOver,
     CarriedOver,
     EpochRaised,
+    LockMissed,
+    ZerosLeftBehind,
     MarkFailed,
     SettleFailed,
     PublishFailed,

@@ -26,6 +26,9 @@ impl Protocol {
                 .filter(|(_, segment)| segment.can_be_evicted());
             actions.extend(evictable.map(|(index, _)| Action::Evict(index)));
         }
+        if s.left.removals > 0 && !s.locks.removed {
+            actions.push(Action::RemoveLock);
+        }
         if s.left.power_losses > 0 {
             let locks = if s.locks.greatest_synced < s.locks.greatest {
                 2
@@ -68,7 +71,8 @@ impl Protocol {
             head: 0,
             in_doubt: true,
         };
-        (s.target, s.durable, s.poison) = (0, 0, 0);
+        (s.target, s.durable, s.poison, s.zeroing) = (0, 0, 0, 0);
+        s.locks.removed = false;
         (s.shut_down, s.evicted) = (false, false);
         s.places.clear();
         if usize::from(s.confirmed) < s.published.len() {

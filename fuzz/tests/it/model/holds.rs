@@ -15,6 +15,7 @@ const NONE: Budget = Budget {
     evictions: 0,
     shutdowns: 0,
     power_losses: 0,
+    removals: 0,
 };
 
 /// The bounds of the plain check in the design, and beyond: descriptors opened late, and the sync outside the lock.
@@ -368,5 +369,67 @@ fn the_file_system_is_shut_down() {
             B::AnsweredUnknown,
             B::PowerLossTookPublished,
         ],
+    );
+}
+
+#[test]
+fn a_lock_file_is_removed() {
+    let budget = Budget {
+        raises: 1,
+        kills: 1,
+        removals: 1,
+        ..NONE
+    };
+    let mut bounds = Bounds {
+        budget,
+        ..Bounds::quiet(3, 1)
+    };
+    if large() {
+        bounds.budget.raises = 2;
+        bounds.budget.power_losses = 1;
+    }
+    holds(
+        "lock removed",
+        bounds.with_late_openers(),
+        &[B::LockMissed, B::TookOver, B::CarriedOver, B::LateFrame],
+    );
+}
+
+#[test]
+fn a_holder_dies_between_a_failed_sync_of_zeros_and_its_report() {
+    let budget = Budget {
+        raises: 1,
+        kills: 1,
+        failed_syncs: 1,
+        power_losses: 2,
+        ..NONE
+    };
+    let bounds = Bounds {
+        budget,
+        ..Bounds::quiet(2, if large() { 2 } else { 1 })
+    };
+    holds("zeros", bounds, &[B::ZerosLeftBehind, B::TornTailCut]);
+}
+
+#[test]
+fn leaders_have_descriptors_of_their_own() {
+    let budget = Budget {
+        failed_syncs: 1,
+        refusals: if large() { 2 } else { 1 },
+        power_losses: 1,
+        ..NONE
+    };
+    let bounds = Bounds {
+        work: vec![(1, 1), (1, 1), (if large() { 2 } else { 1 }, 1)],
+        segment_frames: 4,
+        leads_by_another: true,
+        late: vec![0b100],
+        budget,
+        ..Bounds::quiet(3, 1)
+    };
+    holds(
+        "own descriptors",
+        bounds,
+        &[B::OpenedToLead, B::WrittenAgain, B::SyncFailedForAnother],
     );
 }

@@ -112,6 +112,8 @@ pub struct Process {
     pub written: [u8; BATCH_MAX],
     pub epoch: u8,
     pub handle: Option<Handle>,
+    /// The descriptor that it syncs through, where that is another one.
+    pub led: Option<Handle>,
     /// Its publication failed: the frames at `question` are in the log, or not.
     pub asks: bool,
     pub question: u8,
@@ -140,6 +142,7 @@ impl Process {
             written: [0; BATCH_MAX],
             epoch: 0,
             handle: None,
+            led: None,
             asks: false,
             question: 0,
             refused: false,
@@ -156,13 +159,27 @@ impl Process {
             .expect("a process behind its check has the newest segment open")
     }
 
+    /// The descriptor that the steps of a leader, or of whoever closes or zeroes a segment, sync through.
+    pub fn syncs_by(&mut self) -> &mut Option<Handle> {
+        let leads = matches!(
+            self.at,
+            At::SyncBegin | At::SyncTarget | At::Sync | At::SyncRaise | At::SyncPoison
+        );
+        if leads && self.led.is_some() {
+            &mut self.led
+        } else {
+            &mut self.handle
+        }
+    }
+
     /// The command has its answer, or its process does not live to get one.
     pub fn next_command(&mut self) {
         let next = Process::new(self.commands_left - 1, self.batch);
-        let handle = self.handle.filter(|_| next.commands_left > 0);
+        let lives = next.commands_left > 0;
         *self = Process {
             command: self.command + 1,
-            handle,
+            handle: self.handle.filter(|_| lives),
+            led: self.led.filter(|_| lives),
             ..next
         };
     }

@@ -37,6 +37,10 @@ pub enum Action {
     /// The page cache lets go of what a failed sync lost in the segment at this index.
     Evict(usize),
     PowerLoss(usize),
+    /// Somebody removes the newest lock file.
+    RemoveLock,
+    /// Does not find the lock file of its epoch.
+    Miss(usize),
     /// Nobody can go on, and somebody waits.
     Strand,
 }
@@ -109,6 +113,7 @@ impl Protocol {
         let at = process.at;
         let step = Action::Step(p, at);
         match at {
+            At::Lock if self.misses_lock(s, p) => actions.push(Action::Miss(p)),
             At::Lock => match s.locks.holder(process.epoch) {
                 None => actions.push(step),
                 Some(_) if s.word.epoch != process.epoch => actions.push(Action::Reload(p)),
@@ -142,6 +147,15 @@ impl Protocol {
             At::Wait => self.steps_of_waiter(s, p, actions),
             _ => actions.push(step),
         }
+    }
+
+    /// Whether a process opens the lock file of the newest epoch where it has no name. Whoever has the segment open took
+    /// the lock before, and has it open too.
+    fn misses_lock(&self, s: &State, p: usize) -> bool {
+        let process = &s.processes[p];
+        let is_newest = process.epoch == s.locks.greatest && s.word.epoch == process.epoch;
+        let may = !self.rules.removed_lock_ends_epoch || s.left.raises > 0;
+        s.locks.removed && is_newest && process.handle.is_none() && may
     }
 
     fn steps_of_waiter(&self, s: &State, p: usize, actions: &mut Vec<Action>) {
@@ -214,6 +228,11 @@ impl Protocol {
                 s.processes[p].stopped = true;
             }
             Action::PowerLoss(outcome) => self.power_loss(s, outcome),
+            Action::RemoveLock => {
+                s.left.removals -= 1;
+                s.locks.removed = true;
+            }
+            Action::Miss(p) => self.miss_lock(s, p),
             Action::Strand => s.broken = Some(Broken::Stranded),
         }
     }
@@ -325,6 +344,7 @@ impl Model for Protocol {
             target: 0,
             durable: 0,
             poison: 0,
+            zeroing: 0,
             locks: Locks::new(),
             segments: vec![Segment::new(file, None, FrameId::NONE)],
             processes: (self.bounds.work.iter().enumerate())

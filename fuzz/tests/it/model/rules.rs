@@ -21,6 +21,8 @@ pub struct Rules {
     pub cut_is_synced: bool,
     /// So are zeros that were found in doubt: who wrote them may have died before the sync.
     pub found_zeros_synced: bool,
+    /// Who makes zeros durable says so before, so that nobody takes up what a dead holder began.
+    pub zeros_are_marked: bool,
     /// A place is believed when head and epoch are the word's, not the head alone.
     pub place_epoch_is_compared: bool,
     /// A waiter that finds no place of the head takes the lock and writes it again.
@@ -59,6 +61,8 @@ pub struct Rules {
     pub target_is_left_behind: bool,
     /// Frames that may be older than the descriptor are written again before they are synced through it.
     pub older_frames_written_again: bool,
+    /// While somebody writes, everything may be older than a descriptor that is opened.
+    pub opened_in_doubt_is_younger_than_nothing: bool,
     /// Both hold for the sync of a segment that is closed, too.
     pub close_writes_again: bool,
     /// Frames are written again only where a read gives them back whole.
@@ -67,12 +71,16 @@ pub struct Rules {
     pub failed_sync_poisons: bool,
     /// A log that ends before the published head is damage: nobody appends.
     pub short_log_stops: bool,
+    /// Also where the epoch is poisoned: waiters know a position, not a frame.
+    pub short_poisoned_log_stops: bool,
     /// A byte is read back after a sync.
     pub sync_is_probed: bool,
     /// A waiter past its bound takes the next sync number and leads.
     pub next_sync_number: bool,
     /// A waiter past its bound raises the epoch.
     pub epoch_can_be_raised: bool,
+    /// A lock file that somebody removed is not made again: who misses it raises the epoch.
+    pub removed_lock_ends_epoch: bool,
 }
 
 impl Rules {
@@ -85,6 +93,7 @@ impl Rules {
         highest_epoch_decides: true,
         cut_is_synced: true,
         found_zeros_synced: true,
+        zeros_are_marked: true,
         place_epoch_is_compared: true,
         lost_place_is_repaired: true,
         question_under_lock: true,
@@ -104,13 +113,16 @@ impl Rules {
         durable_after_success: true,
         target_is_left_behind: true,
         older_frames_written_again: true,
+        opened_in_doubt_is_younger_than_nothing: true,
         close_writes_again: true,
         written_again_is_verified: true,
         failed_sync_poisons: true,
         short_log_stops: true,
+        short_poisoned_log_stops: true,
         sync_is_probed: true,
         next_sync_number: true,
         epoch_can_be_raised: true,
+        removed_lock_ends_epoch: true,
     };
 }
 
@@ -125,6 +137,8 @@ pub struct Bounds {
     pub budget: Budget,
     /// A place is written and published in two steps, so that an overtaken writer can come in between.
     pub places_race: bool,
+    /// A process syncs through a descriptor that it does not write through.
+    pub leads_by_another: bool,
     /// One beginning for each: bit p says that process p has not opened the store yet.
     pub late: Vec<usize>,
 }
@@ -137,6 +151,7 @@ impl Bounds {
             segment_frames: 2,
             budget: Budget::default(),
             places_race: false,
+            leads_by_another: false,
             late: vec![0],
         }
     }

@@ -77,6 +77,8 @@ pub struct Word {
 pub struct Locks {
     pub greatest: u8,
     pub greatest_synced: u8,
+    /// The file of the greatest epoch has no name any more. Who has it open can still lock it.
+    pub removed: bool,
     holders: [Option<u8>; EPOCHS_MAX],
 }
 
@@ -85,8 +87,15 @@ impl Locks {
         Locks {
             greatest: 1,
             greatest_synced: 1,
+            removed: false,
             holders: [None; EPOCHS_MAX],
         }
+    }
+
+    /// Makes the lock file of an epoch, unless it is there.
+    pub fn make(&mut self, epoch: u8) {
+        self.removed &= epoch <= self.greatest;
+        self.greatest = self.greatest.max(epoch);
     }
 
     pub fn holder(&self, epoch: u8) -> Option<usize> {
@@ -132,6 +141,8 @@ pub struct Budget {
     pub evictions: u8,
     pub shutdowns: u8,
     pub power_losses: u8,
+    /// Somebody removes the newest lock file.
+    pub removals: u8,
 }
 
 /// A promise that does not hold.
@@ -171,6 +182,8 @@ pub struct State {
     pub durable: u8,
     /// The greatest epoch that a failed sync poisoned.
     pub poison: u8,
+    /// The epoch in which zeros were begun of which nobody said that they are durable.
+    pub zeroing: u8,
     pub locks: Locks,
     pub segments: Vec<Segment>,
     pub processes: Vec<Process>,

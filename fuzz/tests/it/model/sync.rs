@@ -10,16 +10,26 @@ impl Protocol {
             s.processes[p].at = At::RaiseCreate;
             return;
         }
-        s.locks.greatest = s.locks.greatest.max(s.processes[p].epoch + 1);
+        s.locks.make(s.processes[p].epoch + 1);
         s.locks.greatest_synced = s.locks.greatest;
         self.swap_epoch(s, p);
+    }
+
+    /// The lock file was removed. Made again it would be another one, which excludes nobody who has the first.
+    pub fn miss_lock(&self, s: &mut State, p: usize) {
+        self.note(Branch::LockMissed);
+        if self.rules.removed_lock_ends_epoch {
+            self.begin_raise(s, p);
+        } else {
+            s.processes[p].at = At::Check;
+        }
     }
 
     pub fn step_of_raise(&self, s: &mut State, p: usize, at: At) {
         let next = s.processes[p].epoch + 1;
         match at {
             At::RaiseCreate => {
-                s.locks.greatest = s.locks.greatest.max(next);
+                s.locks.make(next);
                 s.processes[p].at = if self.rules.lock_entry_synced {
                     At::RaiseSync
                 } else {
@@ -77,10 +87,12 @@ impl Protocol {
         }
         let place = self.place(s).expect("it leads where there is a place");
         s.processes[p].target = place.head;
-        if s.processes[p]
-            .handle
-            .is_none_or(|handle| handle.file != place.file)
-        {
+        let known = if self.bounds.leads_by_another {
+            s.processes[p].led
+        } else {
+            s.processes[p].handle
+        };
+        if known.is_none_or(|handle| handle.file != place.file || handle.opened_at == u8::MAX) {
             self.open_to_lead(s, p, place.file);
         }
         s.processes[p].at = At::SyncBegin;
@@ -90,18 +102,20 @@ impl Protocol {
     fn open_to_lead(&self, s: &mut State, p: usize, file: FileId) {
         self.note(Branch::OpenedToLead);
         let errors_seen = self.segment(s, file).map_or(0, |segment| segment.errors);
-        let opened_at = if s.word.in_doubt {
-            u8::MAX
-        } else {
-            s.word.head
-        };
-        s.processes[p].handle = Some(Handle {
+        let in_doubt = s.word.in_doubt && self.rules.opened_in_doubt_is_younger_than_nothing;
+        let opened_at = if in_doubt { u8::MAX } else { s.word.head };
+        let opened = Some(Handle {
             file,
             head: None,
             tip: FrameId::NONE,
             opened_at,
             errors_seen,
         });
+        if self.bounds.leads_by_another {
+            s.processes[p].led = opened;
+        } else {
+            s.processes[p].handle = opened;
+        }
     }
 
     pub fn step_of_sync(&self, s: &mut State, p: usize, at: At) {
@@ -142,7 +156,7 @@ impl Protocol {
             }
             _ => {
                 self.note(Branch::Poisoned);
-                s.poison = s.poison.max(s.processes[p].opened().file.epoch);
+                s.poison = s.poison.max(self.syncs_by(s, p).file.epoch);
                 self.wait_again(s, p);
             }
         }
@@ -164,7 +178,7 @@ impl Protocol {
     /// durable position where a target was left behind, and whatever is older than the descriptor. False where a read
     /// does not give it back.
     pub fn write_again(&self, s: &mut State, p: usize) -> bool {
-        let (target, durable, handle) = (s.processes[p].target, s.durable, s.processes[p].opened());
+        let (target, durable, handle) = (s.processes[p].target, s.durable, self.syncs_by(s, p));
         let left_behind = self.rules.target_is_left_behind && s.target > durable;
         let older = self.rules.older_frames_written_again && handle.opened_at > durable;
         if !(left_behind || older) {
@@ -187,7 +201,7 @@ impl Protocol {
 
     /// A sync tells of a failure that this descriptor was not told of before, even when another one met it first.
     pub fn sync_file(&self, s: &mut State, p: usize, succeeded: At, failed: At) {
-        let handle = s.processes[p].opened();
+        let handle = self.syncs_by(s, p);
         let Some(segment) = self.segment(s, handle.file) else {
             s.processes[p].at = succeeded;
             return;
@@ -205,7 +219,7 @@ impl Protocol {
     pub fn sync_fails(&self, s: &mut State, p: usize) {
         s.left.failed_syncs -= 1;
         self.lose_file(s, p);
-        let file = s.processes[p].opened().file;
+        let file = self.syncs_by(s, p).file;
         let errors = self.segment(s, file).map_or(0, |segment| {
             segment.errors += 1;
             segment.errors
@@ -220,7 +234,7 @@ impl Protocol {
 
     fn met_failure(&self, s: &mut State, p: usize, errors: u8, failed: At) {
         let process = &mut s.processes[p];
-        if let Some(handle) = &mut process.handle {
+        if let Some(handle) = process.syncs_by() {
             handle.errors_seen = errors;
         }
         process.at = match failed {
@@ -241,8 +255,13 @@ impl Protocol {
         };
     }
 
+    fn syncs_by(&self, s: &mut State, p: usize) -> Handle {
+        let handle = *s.processes[p].syncs_by();
+        handle.expect("whoever syncs has the file open")
+    }
+
     fn lose_file(&self, s: &mut State, p: usize) {
-        let file = s.processes[p].opened().file;
+        let file = self.syncs_by(s, p).file;
         if let Some(segment) = self.segment(s, file) {
             segment.lose();
         }

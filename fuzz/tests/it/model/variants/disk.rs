@@ -296,7 +296,7 @@ fn a_log_shorter_than_its_head_gives_a_position_twice() {
     }
     .with_late_openers();
     breaks(
-        |r| r.short_log_stops = false,
+        |r| (r.short_log_stops, r.short_poisoned_log_stops) = (false, false),
         bounds,
         Broken::AcknowledgedMissing,
     );
@@ -313,5 +313,56 @@ fn zeros_found_in_doubt_may_be_lost_with_who_wrote_them() {
         |r| r.found_zeros_synced = false,
         quiet(2, 2, budget),
         Broken::DecidedElsewhere,
+    );
+}
+
+#[test]
+fn a_poisoned_log_shorter_than_its_head_answers_for_anothers_frame() {
+    let budget = Budget {
+        failed_syncs: 1,
+        evictions: 1,
+        raises: 1,
+        ..Budget::default()
+    };
+    breaks(
+        |r| r.short_poisoned_log_stops = false,
+        quiet(2, 2, budget),
+        Broken::AcknowledgedMissing,
+    );
+}
+
+#[test]
+fn zeros_that_a_dead_holder_began_count_for_nothing() {
+    let budget = Budget {
+        kills: 1,
+        failed_syncs: 1,
+        power_losses: 2,
+        ..Budget::default()
+    };
+    breaks(
+        |r| r.zeros_are_marked = false,
+        quiet(2, 2, budget),
+        Broken::DecidedElsewhere,
+    );
+}
+
+#[test]
+fn a_descriptor_opened_in_doubt_may_be_younger_than_what_is_published_later() {
+    let budget = Budget {
+        failed_syncs: 1,
+        refusals: 2,
+        ..power()
+    };
+    let bounds = Bounds {
+        work: vec![(1, 1), (1, 1), (2, 1)],
+        segment_frames: 4,
+        leads_by_another: true,
+        late: vec![0b100],
+        ..quiet(3, 1, budget)
+    };
+    breaks(
+        |r| r.opened_in_doubt_is_younger_than_nothing = false,
+        bounds,
+        Broken::AcknowledgedMissing,
     );
 }

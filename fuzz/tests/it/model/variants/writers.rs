@@ -127,3 +127,16 @@ fn a_place_from_a_woken_holder_takes_the_heads_away() {
         Broken::Stranded,
     );
 }
+
+#[test]
+fn a_lock_file_made_again_lets_two_append_at_once() {
+    let budget = Budget {
+        removals: 1,
+        ..raises(1)
+    };
+    breaks(
+        |r| r.removed_lock_ends_epoch = false,
+        quiet(2, 1, budget).with_late_openers(),
+        Broken::PrefixChanged,
+    );
+}
