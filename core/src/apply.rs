@@ -91,6 +91,10 @@ impl Fold<'_> {
             Event::RefusalsCounted(e) => store::counted(self, state, e),
             Event::IncarnationRaised(e) => store::raised(self, state, e),
             Event::HomeAccepted(_) | Event::LockRemoved(_) => {}
+            Event::TailSetAside(e) => {
+                let file = self.symbol(state, e.file);
+                state.set_aside.insert(file);
+            }
             Event::GuardBypassed(e) => {
                 if let Some(session) = e.session {
                     touch(state, session, self.at);

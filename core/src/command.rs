@@ -424,6 +424,19 @@ wire_kinds! {
             /// Why it was passed.
             reason: TextId,
         }
+        /// Records that the store cut off a torn tail of the log.
+        60 "set-aside" SetAside {
+            /// The first position in the name of the segment.
+            first: Position,
+            /// The writer epoch in it.
+            epoch: u64,
+            /// The offset at which the bytes stood.
+            offset: u64,
+            /// How many they were.
+            bytes: u64,
+            /// The file in `quarantine/` that holds them now.
+            file: TextId,
+        }
         /// Says that a lock file that git had left was removed (GIT-5).
         51 "remove-lock" RemoveLock {
             /// Where it was.

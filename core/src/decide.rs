@@ -91,6 +91,7 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::Release(c) => tree::release(ask, c),
         Command::ReleaseDead(c) => tree::release_dead(ask, c),
         Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
+        Command::SetAside(c) => Ok(store::set_aside(ask, c)),
         Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
         Command::Record(c) => history::record(ask, c),
         Command::TakeRole(c) => role::take(ask, c),

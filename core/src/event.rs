@@ -378,6 +378,19 @@ wire_kinds! {
             /// Why it was passed.
             reason: TextId,
         }
+        /// The store cut off a torn tail of the log: bytes that nobody knew to be durable, kept in quarantine.
+        70 "tail-set-aside" TailSetAside {
+            /// The first position in the name of the segment.
+            first: Position,
+            /// The writer epoch in it.
+            epoch: u64,
+            /// The offset at which the bytes stood.
+            offset: u64,
+            /// How many they were.
+            bytes: u64,
+            /// The file in `quarantine/` that holds them now.
+            file: TextId,
+        }
         /// A lock file that git had left was removed.
         61 "lock-removed" LockRemoved {
             /// Where it was.

@@ -4,7 +4,7 @@
 //! free text stays in the log: a state is as large as the open work plus a few dozen bytes for everything
 //! that ever was.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -132,6 +132,8 @@ pub struct State {
     pub findings: Vec<Position>,
     /// Every frame that was ever found so, also once somebody has looked at it: it stays without effect.
     pub dishonoured: Vec<Position>,
+    /// The files in quarantine that hold the torn tails of which the log says so.
+    pub set_aside: BTreeSet<Symbol>,
     /// A deciding kind that this program does not know; while set, nothing may be appended.
     pub unknown: Option<u16>,
 }
@@ -349,6 +351,14 @@ impl State {
         self.items.insert(item, dispatch);
     }
 
+    /// Whether the log says of a file in quarantine that a torn tail is kept in it.
+    #[must_use]
+    pub fn has_set_aside(&self, file: &[u8]) -> bool {
+        self.pool
+            .find(file)
+            .is_some_and(|symbol| self.set_aside.contains(&symbol))
+    }
+
     pub(crate) fn free_item(&mut self, item: &Text) {
         self.items.remove(item);
     }
@@ -378,6 +388,7 @@ impl Encode for State {
         self.blocked.encode(encoder)?;
         self.findings.encode(encoder)?;
         self.dishonoured.encode(encoder)?;
+        self.set_aside.encode(encoder)?;
         self.unknown.encode(encoder)
     }
 }
@@ -400,6 +411,7 @@ impl<C> Decode<C> for State {
             blocked: Decode::decode(decoder)?,
             findings: Decode::decode(decoder)?,
             dishonoured: Decode::decode(decoder)?,
+            set_aside: Decode::decode(decoder)?,
             unknown: Decode::decode(decoder)?,
             ..Self::default()
         };

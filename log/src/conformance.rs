@@ -33,6 +33,7 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Bench>) {
         what_is_durable_is_there_after_reopening,
         a_raise_begins_a_life_that_others_see,
         lives_can_begin_before_anything_and_one_after_the_other,
+        waiting_behind_a_position_that_is_not_there_is_an_error,
         counters_and_blobs_are_shared,
     ] {
         check(&*fresh());
@@ -404,6 +405,18 @@ fn a_raise_begins_a_life_that_others_see(bench: &dyn Bench) {
         .collect();
     assert_eq!(lives, [old, told, told]);
     assert_eq!((raised.first, next.position), (Position(2), Position(3)));
+}
+
+/// F19.
+fn waiting_behind_a_position_that_is_not_there_is_an_error(bench: &dyn Bench) {
+    let log = bench.open();
+    let head = append(&*log, "one").head.position;
+    for beyond in [1, 2, 1_000_000] {
+        let asked = Position(head.0 + beyond);
+        let answer = log.wait_beyond(asked, Deadline::NEVER);
+        let expected = matches!(&answer, Err(Error::BeyondHead { head: h, asked: a }) if (*h, *a) == (head, asked));
+        assert!(expected, "{answer:?}");
+    }
 }
 
 fn lives_can_begin_before_anything_and_one_after_the_other(bench: &dyn Bench) {

@@ -202,7 +202,8 @@ pub trait Journal: Send + Sync {
     /// either way.
     ///
     /// # Errors
-    /// When the head cannot be read.
+    /// [`Error::BeyondHead`] at once when the log does not reach `position` (F19): whoever knows it has read another
+    /// log, or one that was rolled back. When the head cannot be read.
     fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<Head, Error>;
 
     /// Begins a new life: a new segment with a new salt and an incarnation raised by one plus a
@@ -284,6 +285,17 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// When it cannot be removed, or the name is not a plain name.
     fn remove(&self, name: &str) -> Result<(), Error>;
+}
+
+/// Whether a log reaches the position that somebody waits behind.
+pub(crate) fn reaches(head: Head, asked: Position) -> Result<(), Error> {
+    if head.position < asked {
+        return Err(Error::BeyondHead {
+            head: head.position,
+            asked,
+        });
+    }
+    Ok(())
 }
 
 /// The salt and incarnation of the life after `incarnation`, from twenty random bytes.

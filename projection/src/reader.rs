@@ -131,7 +131,7 @@ impl Reader {
     /// Waits until there is something behind `position` or the deadline has passed.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// [`Error::BeyondHead`] at once when the log does not reach `position`; when the log cannot be read.
     pub fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<(), Error> {
         Ok(self
             .source

@@ -178,6 +178,9 @@ impl<'a> Look<'a> {
             | Event::HomeAccepted(_)
             | Event::FindingAccepted(_)
             | Event::LockRemoved(_) => self.by_nobody(),
+            Event::TailSetAside(e) => {
+                self.by_nobody() && !self.state.has_set_aside(self.entry.texts.get(e.file))
+            }
             other => self.rights(other),
         }
     }

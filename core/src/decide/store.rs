@@ -2,11 +2,14 @@
 
 use alloc::vec;
 
-use crate::command::{AcceptFinding, Count, Settle, Settlement};
-use crate::event::{FindingAccepted, HomeAccepted, IncarnationRaised, RefusalsCounted};
+use crate::command::{AcceptFinding, Count, SetAside, Settle, Settlement};
+use crate::event::{
+    FindingAccepted, HomeAccepted, IncarnationRaised, RefusalsCounted, TailSetAside,
+};
 use crate::state::State;
 
 use super::Decision;
+use super::guard::Ask;
 
 /// Logs how often a refusal was repeated; only upward.
 pub(super) fn count(state: &State, c: &Count) -> Decision {
@@ -35,6 +38,23 @@ pub(super) fn settle(state: &State, c: &Settle) -> Decision {
         reason: c.reason,
     };
     Decision::plain(vec![raised.into(), home.into()])
+}
+
+/// A torn tail is recorded once, by the name under which its bytes are kept.
+pub(super) fn set_aside(ask: Ask<'_>, c: &SetAside) -> Decision {
+    if ask.state.has_set_aside(ask.request.texts.get(c.file)) {
+        return Decision::nothing();
+    }
+    Decision::plain(vec![
+        TailSetAside {
+            first: c.first,
+            epoch: c.epoch,
+            offset: c.offset,
+            bytes: c.bytes,
+            file: c.file,
+        }
+        .into(),
+    ])
 }
 
 /// A finding that stopped appends is acknowledged; what is no finding, or no longer, needs nothing.

@@ -8,13 +8,13 @@ use tenure_core::codec::v1;
 use tenure_core::command::{
     Accept, AcceptFinding, Acknowledge, Adopt, Bearer, BypassGuard, Cancel, Command, Count,
     Decline, Deliver, Dispatch, Fail, Input, Key, Note, Observe, Origin, Outcome, Presented, Ref,
-    Register, RemoveLock, Report, Request, Retire, Send, Settle, Settlement,
+    Register, RemoveLock, Report, Request, Retire, Send, SetAside, Settle, Settlement,
 };
 use tenure_core::event::{
     Accepted, Acknowledged, Adopted, AssignmentFailed, Cancelled, Carried, Declined, Delivered,
     Dispatched, Event, Fence, FenceKind, Fenced, FindingAccepted, GuardBypassed, HomeAccepted,
     IncarnationRaised, Joined, LockRemoved, Noted, Observed, RefusalsCounted, Refused, Registered,
-    Reported, Retired, Sent,
+    Reported, Retired, Sent, TailSetAside,
 };
 use tenure_core::generation::Generation;
 use tenure_core::holder::{Bearing, BootId, Evidence, HostId, Process, Proof, Source, Verdict};
@@ -195,6 +195,14 @@ fn commands_of_checkouts() -> Vec<Command> {
             reason: text(9),
         }
         .into(),
+        SetAside {
+            first: Position(9412),
+            epoch: 3,
+            offset: 70_008,
+            bytes: 250,
+            file: text(4),
+        }
+        .into(),
         RemoveLock {
             path: text(4),
             uid: 1000,
@@ -228,6 +236,14 @@ fn events_of_checkouts() -> Vec<Event> {
             checkout: text(4),
             said: text(8),
             reason: text(9),
+        }
+        .into(),
+        TailSetAside {
+            first: Position(9412),
+            epoch: 3,
+            offset: 70_008,
+            bytes: 250,
+            file: text(4),
         }
         .into(),
         LockRemoved {

@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{
     Appended, Blobs, CounterTag, Counters, Deadline, Decision, Frames, Identity, Journal, Raising,
-    RulesVersion, Tail, TransactError,
+    RulesVersion, Tail, TransactError, reaches,
 };
 use crate::error::Error;
 use crate::frame::{self, Depth, Draft, Frame, FrameRef, Place};
@@ -220,6 +220,7 @@ impl Journal for MemoryLog {
 
     fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<Head, Error> {
         let mut log = self.shared.log.lock();
+        reaches(log.head, position)?;
         while log.head.position <= position {
             match deadline.remaining(Instant::now()) {
                 None => self.shared.published.wait(&mut log),

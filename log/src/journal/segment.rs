@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Appended, Blobs, CounterTag, Counters, Deadline, Decision, Frames, Identity, Journal, Landmark,
-    Raising, RulesVersion, TransactError,
+    Raising, RulesVersion, TransactError, reaches,
 };
 use crate::control::place::HeadPlace;
 use crate::control::{Control, Signal, Word};
@@ -455,6 +455,7 @@ impl Journal for SegmentLog {
             let control = self.page()?;
             let seen = control.seen(Signal::Published);
             let head = self.head()?;
+            reaches(head, position)?;
             let now = self.site.storage.now();
             if head.position > position || deadline.passed(now) {
                 return Ok(head);

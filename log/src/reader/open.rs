@@ -15,7 +15,7 @@ use crate::control::{CONTROL_NAME, Page, Signal};
 use crate::error::Error;
 use crate::format::{SEGMENT_HEADER_BYTES, SegmentName};
 use crate::frame::Depth;
-use crate::journal::{CounterTag, Deadline, Frames, Identity};
+use crate::journal::{CounterTag, Deadline, Frames, Identity, reaches};
 use crate::lock::Locks;
 use crate::position::{Epoch, Head, Position, StoreId};
 use crate::scan::{Checks, Cursor, Step, Walk, Window, Zeros, survey};
@@ -380,13 +380,14 @@ impl SegmentReader {
     /// either way.
     ///
     /// # Errors
-    /// When the head cannot be read.
+    /// [`Error::BeyondHead`] at once when the log does not reach `position`; when the head cannot be read.
     pub fn wait_beyond(&self, position: Position, deadline: Deadline) -> Result<Head, Error> {
         let nothing = std::sync::atomic::AtomicU32::new(0);
         loop {
             let page = self.page(&mut self.seen.lock())?;
             let seen = page.as_ref().map(|page| page.seen(Signal::Published));
             let head = self.head()?;
+            reaches(head, position)?;
             let now = self.storage.now();
             if head.position > position || deadline.passed(now) {
                 return Ok(head);

@@ -68,6 +68,8 @@ pub enum Fault {
     Short(usize),
     /// The step fails, if it is a sync; what it should have synced counts as clean and is not.
     FailedSync,
+    /// The same, and the process is killed before it can say so.
+    LastSync,
 }
 
 /// Which part of what was not synced survives a power cut.

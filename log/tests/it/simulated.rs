@@ -15,6 +15,7 @@ use tenure_log::storage::{Directory, FileSystem, Opening, Storage, Trust};
 use tenure_log::writer::site::Tuning;
 
 mod told;
+mod zeros;
 
 use told::{Told, copy};
 

@@ -233,7 +233,13 @@ fn attempt(store: &Store, orders: &[Arc<Order>], open: &[usize], verdicts: &mut 
     let result = journal.transact(known, deadline, &mut |tail| {
         let live = live.insert(store.live.write());
         judged.clear();
-        match judge(live, &tail, open.iter().map(|n| &orders[*n].prepared)) {
+        let torn = journal.torn();
+        match judge(
+            live,
+            &tail,
+            &torn,
+            open.iter().map(|n| &orders[*n].prepared),
+        ) {
             Ok((verdicts, drafts)) => {
                 judged = verdicts;
                 drafts

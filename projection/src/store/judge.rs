@@ -3,15 +3,17 @@
 
 use parking_lot::Mutex;
 use tenure_core::apply::Applied;
-use tenure_core::command::{Command, Request};
+use tenure_core::command::{Command, Input, Origin, Request, SetAside};
 use tenure_core::decide::{Decision, decide, refused};
 use tenure_core::event::Entry;
 use tenure_core::id::{Moment, Position};
 use tenure_core::limits::REFUSED_BODY_BYTES_MAX;
 use tenure_core::refusal::{Code, Refusal};
+use tenure_core::text::{Bodies, Texts};
 use tenure_log::frame::Draft;
 use tenure_log::journal::Tail;
 use tenure_log::position::Head;
+use tenure_log::recovery::Torn;
 
 use crate::entry;
 use crate::error::Error;
@@ -36,6 +38,7 @@ pub(super) enum Judged {
 pub(super) fn judge<'j>(
     live: &mut Live,
     tail: &Tail<'_>,
+    torn: &[Torn],
     orders: impl Iterator<Item = &'j Mutex<Prepared>>,
 ) -> Result<(Vec<Judged>, Vec<Draft>), Error> {
     // Between the head this handle knew and the lock, another thread of this process may have read on.
@@ -54,14 +57,69 @@ pub(super) fn judge<'j>(
     let (mut judged, mut drafts) = (Vec::new(), Vec::new());
     for order in orders {
         let mut prepared = order.lock();
-        let at = Moment {
+        let next = |drafts: &[Draft]| Moment {
             position: Position(judged_head.position.0 + drafts.len() as u64 + 1),
             time: prepared.request.time,
         };
+        if judged.is_empty() && appends(live) {
+            for torn in torn {
+                let at = next(&drafts);
+                set_aside(live, torn, &prepared.request, at, &mut drafts)?;
+            }
+        }
+        let at = next(&drafts);
         judged.push(one(live, &mut prepared, at, &mut drafts)?);
     }
     live.sound()?;
     Ok((judged, drafts))
+}
+
+/// Whether an ordinary frame may be appended.
+fn appends(live: &Live) -> bool {
+    live.state.unknown.is_none() && live.state.findings.is_empty()
+}
+
+/// Records a torn tail that the log says nothing of yet, in a frame of its own before the orders: the store's, in
+/// the name of nobody's token. Whoever finds it in quarantine does, so that a crash before that changes nothing.
+fn set_aside(
+    live: &mut Live,
+    torn: &Torn,
+    asked: &Request,
+    at: Moment,
+    drafts: &mut Vec<Draft>,
+) -> Result<(), Error> {
+    let mut texts = Texts::default();
+    let actor = texts.add(asked.texts.get(asked.input.origin.actor));
+    let command = SetAside {
+        first: Position(torn.segment.first.0),
+        epoch: torn.segment.epoch.0,
+        offset: torn.offset,
+        bytes: torn.bytes,
+        file: texts.add(torn.quarantine.as_bytes()),
+    };
+    let request = Request {
+        input: Input {
+            command: command.into(),
+            origin: Origin {
+                actor,
+                ..asked.input.origin
+            },
+            presented: None,
+            force: None,
+            evidence: None,
+            key: None,
+            require: None,
+        },
+        texts,
+        bodies: Bodies::default(),
+        time: asked.time,
+    };
+    match decide(&live.state, &request) {
+        Ok(decision) if !decision.events.is_empty() => {
+            append(live, &request, &decision, at, drafts)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Decides one order.

@@ -4,11 +4,12 @@ use tenure_core::command::{Bearer, Label, Request};
 use tenure_core::event::{Entry, Event};
 use tenure_core::generation::{Epoch, Generation};
 use tenure_core::history::{Activity, Point};
-use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
+use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Position, SessionNo};
 use tenure_core::path::Scope;
 use tenure_core::refusal::Code;
 use tenure_core::state::State;
 use tenure_core::text::{BodyId, TextId};
+use tenure_log::format::SegmentName;
 use tenure_log::frame::FrameRef;
 
 use super::shown;
@@ -504,6 +505,16 @@ impl Spelling<'_> {
                     ("reason", Field::text(self.text(e.reason))),
                 ],
             ),
+            Event::TailSetAside(e) => (
+                None,
+                None,
+                vec![
+                    ("segment", Field::text(segment(e.first, e.epoch))),
+                    ("offset", Field::Number(e.offset)),
+                    ("bytes", Field::Number(e.bytes)),
+                    ("quarantine", Field::text(self.text(e.file))),
+                ],
+            ),
             Event::LockRemoved(e) => (
                 None,
                 None,
@@ -528,4 +539,12 @@ fn point(name: &'static str, at: Option<Point>) -> Payload {
         ("record_index", number(at.map(|p| p.index))),
         ("prefix_hash", Field::maybe(at.map(|p| p.hash))),
     ]
+}
+
+/// The name of a segment file.
+fn segment(first: Position, epoch: u64) -> SegmentName {
+    SegmentName {
+        first: tenure_log::position::Position(first.0),
+        epoch: tenure_log::position::Epoch(epoch),
+    }
 }

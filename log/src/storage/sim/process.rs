@@ -283,10 +283,11 @@ impl StoredFile for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = enter(&self.world, self.id, "sync")?;
-        let planned = state
-            .fault_now(|fault| fault == Fault::FailedSync)
-            .is_some();
-        let fails = planned || state.sync_fails();
+        let planned = state.fault_now(|fault| matches!(fault, Fault::FailedSync | Fault::LastSync));
+        if planned == Some(Fault::LastSync) {
+            state.fault = Some((state.steps, Fault::Kill));
+        }
+        let fails = planned.is_some() || state.sync_fails();
         let mut passed = self.passed.load(SeqCst);
         let told = state.image.sync(self.inode, fails, &mut passed);
         self.passed.store(passed, SeqCst);

@@ -4,11 +4,14 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tenure_core::event::{Event, TailSetAside};
 use tenure_core::id::Position;
 use tenure_log::fault::Fault;
+use tenure_log::frame::Depth;
 use tenure_log::journal::Deadline;
 use tenure_log::recovery::Row;
 use tenure_log::verify::{Kind, Outcome};
+use tenure_projection::entry;
 use tenure_projection::error::Error;
 use tenure_projection::projector::Projector;
 
@@ -71,6 +74,69 @@ fn a_last_frame_cut_anywhere_costs_itself_and_nothing_else() {
     }
 }
 
+/// What the log says of torn tails: where the events stand, and what they say.
+fn set_aside(store: &tenure_projection::reader::Reader) -> Vec<(u64, TailSetAside, String)> {
+    let mut found = Vec::new();
+    store
+        .frames(
+            Position(1),
+            Position(u64::MAX >> 16),
+            Depth::Facts,
+            |frame| {
+                let entry = entry::decode(frame)?;
+                for event in &entry.events {
+                    if let Event::TailSetAside(event) = event {
+                        let file = String::from_utf8(entry.texts.get(event.file).to_vec());
+                        found.push((entry.at.position.0, event.clone(), file.expect("UTF-8")));
+                    }
+                }
+                Ok(true)
+            },
+        )
+        .expect("it reads");
+    found
+}
+
+/// Recovery rows 6 and 7: a torn tail is recorded once, in a frame of the store's own before the next append, by whoever
+/// appends next: also when the one who repaired it died before, and when its bytes are torn again elsewhere later.
+#[test]
+fn a_torn_tail_is_recorded_once_by_whoever_appends_next() {
+    let ground = Ground::filled(9);
+    let mut recorded = Vec::new();
+    for round in 0..3 {
+        ground.forget_control();
+        let last = ground.frames().pop().expect("a frame");
+        poke(&last.path, last.end(), b"TNF1 and no more");
+        if round > 0 {
+            // It repairs, and ends before it appends.
+            drop(ground.open());
+            ground.forget_control();
+        }
+        let store = ground.open();
+        assert_eq!(set_aside(&store), recorded, "opening appends nothing");
+        note(&adopt(&store, "api"), &format!("after {round}")).expect("noted");
+        let files = ground.quarantined();
+        assert_eq!(files.len(), round + 1);
+        let found = set_aside(&store);
+        let [.., (at, event, file)] = &found[..] else {
+            panic!("not recorded")
+        };
+        assert_eq!(*at, last.position + 1, "before everything else");
+        assert_eq!((event.offset, event.bytes), (last.end(), 16));
+        assert!(files.contains(&ground.dir.join("quarantine").join(file)));
+        assert!(
+            last.path
+                .ends_with(file.split_once(".seg.").expect("its segment").0.to_owned() + ".seg")
+        );
+        recorded.push((*at, event.clone(), file.clone()));
+        note(&adopt(&store, "api"), "again").expect("noted");
+        drop(store);
+        note(&adopt(&ground.open(), "api"), "and again").expect("noted");
+        assert_eq!(set_aside(&ground.read()), recorded, "once");
+        ground.assert_clean();
+    }
+}
+
 fn segment(frame: &super::Stored) -> std::path::PathBuf {
     std::path::Path::new("segments").join(frame.path.file_name().expect("a name"))
 }
@@ -125,17 +191,19 @@ fn a_stub_of_a_frame_is_moved_away_before_anything_is_appended() {
     for written in (1..bytes.len()).step_by(3) {
         ground.restore(&before);
         poke(&adoption.path, adoption.offset, &bytes[..written]);
-        let whole = u64::from(written as u64 >= adoption.bytes);
+        let whole = written as u64 >= adoption.bytes;
+        let torn = written as u64 != adoption.bytes;
         let store = ground.open();
         let api = adopt(&store, "api");
-        assert_eq!(head(&store), adoption.position + whole, "{written}");
+        // The frame that says what was cut off stands before it.
+        let expected = adoption.position + u64::from(whole) + u64::from(torn);
+        assert_eq!(head(&store), expected, "{written}");
         note(&api, "X").expect("noted");
         drop(store);
         let mut expected = numbered(6);
         expected.push("X".into());
         assert_eq!(notes(&ground.read()), expected, "{written}");
         ground.assert_clean();
-        let torn = written as u64 != adoption.bytes;
         assert_eq!(ground.quarantined().len(), usize::from(torn), "{written}");
     }
 }

@@ -5,10 +5,11 @@ use tenure_core::event::{
     Accepted, Acknowledged, Adopted, AssignmentFailed, Cancelled, Carried, Declined, Delivered,
     Dispatched, Event, Fence, FenceKind, Fenced, GuardBypassed, IncarnationRaised, Joined,
     LockRemoved, Noted, Observed, RefusalsCounted, Refused, Registered, Reported, Retired, Sent,
+    TailSetAside,
 };
 use tenure_core::generation::Generation;
 use tenure_core::holder::{Bearing, HostId};
-use tenure_core::id::{DispatchNo, EnvelopeNo, RefusalNo, SessionNo, Time};
+use tenure_core::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, SessionNo, Time};
 use tenure_core::text::{BodyId, TextId};
 
 pub const API: SessionNo = SessionNo(0);
@@ -276,6 +277,17 @@ pub fn bypassed(session: Option<SessionNo>, presented: Option<u64>) -> Event {
         checkout: text,
         said: text,
         reason: text,
+    }
+    .into()
+}
+
+pub fn tail_set_aside() -> Event {
+    TailSetAside {
+        first: Position(1),
+        epoch: 1,
+        offset: 4096,
+        bytes: 16,
+        file: TextId(0),
     }
     .into()
 }

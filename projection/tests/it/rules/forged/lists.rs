@@ -56,6 +56,7 @@ pub fn good() -> Vec<(Fence, Vec<Event>)> {
         // The token presented need not be current.
         one(none, bypassed(Some(API), Some(1))),
         one(none, lock_removed()),
+        one(none, tail_set_aside()),
         // Events that touch no decision are skipped, and leave nothing.
         (api, Vec::new()),
         (none, Vec::new()),
@@ -90,6 +91,7 @@ pub fn bad() -> Vec<(Fence, Vec<Event>)> {
         one(none, sent(5, API, 2, None)),
         one(none, sent(1 << 20, API, 2, None)),
         one(none, bypassed(Some(NOBODY), Some(1))),
+        one(api, tail_set_aside()),
         one(none, bypassed(Some(API), None)),
         one(none, bypassed(None, Some(1))),
         one(none, refused(0)),
