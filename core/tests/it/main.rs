@@ -3,3 +3,4 @@
 mod golden;
 mod liveness;
 mod paths;
+mod role;
