@@ -280,6 +280,13 @@ impl Authority {
             }
             Event::Accepted(e) => self.accepted(e.dispatch, point, state),
             Event::HandedOver(e) => self.handed_over(e, point),
+            Event::Released(e) => {
+                for (session, _) in state.sessions_of_tree(e.root) {
+                    for role in self.roles_of(session) {
+                        self.role_ended(role, point);
+                    }
+                }
+            }
             Event::RoleTaken(e) => self.role_taken(e, point),
             Event::RoleLapsed(e) => self.role_ended(e.role, point),
             Event::RoleReleased(e) => self.role_ended(e.role, point),

@@ -15,12 +15,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use tenure_core::limits::{ANCHORS_MAX, PATH_BYTES_MAX};
-use tenure_core::path::{Anchor, Inode, Scope};
+use tenure_core::path::{AROUND, Anchor, Inode, Scope};
 
 use crate::host::Host;
 
 pub(crate) mod git;
 pub(crate) mod identity;
+mod mounts;
 mod walk;
 
 use walk::Walk;
@@ -92,7 +93,8 @@ pub enum CheckoutError {
 /// The scope that `path` names on `host`; a relative one begins at `base`. Whatever exists of the path is
 /// resolved, the rest stands as written: a scope may be a file that is still to be made.
 ///
-/// The path is kept as bytes. At most [`ANCHORS_MAX`] directories are identified, those nearest the path.
+/// The path is kept as bytes. At most [`ANCHORS_MAX`] directories are identified, those nearest the path, and with
+/// what is left of that number those that hold it elsewhere.
 ///
 /// # Errors
 /// [`CheckoutError`], with the first rule that is broken.
@@ -118,7 +120,7 @@ pub fn locate(host: &dyn Host, base: &Path, path: &Path) -> Result<Scope<Vec<u8>
         path: canonical.as_os_str().as_bytes().to_vec(),
         host: this.id,
         boot: this.boot,
-        anchors: anchors(&directories),
+        anchors: anchors(&directories, &mounts::around(walk.directory())),
         repository,
     })
 }
@@ -201,13 +203,19 @@ fn directories(deepest: &Path) -> Result<Vec<(&Path, Inode)>, CheckoutError> {
     Ok(directories)
 }
 
-fn anchors(directories: &[(&Path, Inode)]) -> Vec<Anchor> {
-    (0..)
+/// Those on the path, and then those around it that are not.
+fn anchors(directories: &[(&Path, Inode)], around: &[Inode]) -> Vec<Anchor> {
+    let on_path = (0..)
         .zip(directories)
         .skip(directories.len().saturating_sub(ANCHORS_MAX))
         .map(|(depth, (_, inode))| Anchor {
             inode: *inode,
             depth,
-        })
-        .collect()
+        });
+    let known = |inode: &&Inode| !directories.iter().any(|(_, known)| known == *inode);
+    let around = around.iter().filter(known).map(|inode| Anchor {
+        inode: *inode,
+        depth: AROUND,
+    });
+    on_path.chain(around).take(ANCHORS_MAX).collect()
 }

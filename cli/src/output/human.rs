@@ -197,6 +197,9 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
     if let Some(checkout) = &session.checkout {
         row("checkout", checkout.clone());
     }
+    for superproject in &session.superprojects {
+        row("submodule", format!("of {superproject}"));
+    }
     for (key, value) in &session.labels {
         row("label", format!("{key}={value}"));
     }

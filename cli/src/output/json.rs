@@ -261,6 +261,7 @@ pub fn session(session: &SessionView) -> Object {
         .with("since", moment(session.since))
         .with("status", session.status.as_deref())
         .with("checkout", session.checkout.as_deref())
+        .with("superprojects", session.superprojects.clone())
         .with("former", former(&session.former))
         .with("open", ids(&session.open))
         .with("pending", session.pending)

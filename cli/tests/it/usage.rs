@@ -96,7 +96,7 @@ fn usage_errors_are_64_and_never_2() {
         "report d1 --as api@1 --outcome great",
         "accept 1 --as api@1",
         "accept e1 --as api@1",
-        "ack d1 --as api@1",
+        "ack x1 --as api@1",
         "note x --as api",
         "note x --as api@01",
         "note x --as @",

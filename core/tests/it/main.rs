@@ -2,5 +2,6 @@
 
 mod golden;
 mod liveness;
+mod meeting;
 mod paths;
 mod role;

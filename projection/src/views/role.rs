@@ -57,7 +57,8 @@ impl Lens<'_> {
         let role = self.state.role(number)?;
         let holding = role.holding.as_ref();
         let session = holding.and_then(|h| self.state.session(h.session));
-        let holder = session.and_then(|s| s.holder).map(|holder| Holder {
+        let writer = holding.and_then(|h| self.state.writer(h.session));
+        let holder = writer.map(|holder| Holder {
             bearing: holding.and_then(|h| h.process).unwrap_or(holder.bearing),
             ..holder
         });

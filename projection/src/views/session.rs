@@ -46,6 +46,8 @@ pub struct SessionView {
     pub checkout: Option<String>,
     /// The top directories of the checkouts it is present in, by any source.
     pub tops: Vec<String>,
+    /// The git directories of the superprojects of those that are submodules.
+    pub superprojects: Vec<String>,
     /// Live dispatches.
     pub open: Vec<DispatchNo>,
     /// Envelopes waiting to be delivered.
@@ -105,6 +107,16 @@ impl Lens<'_> {
             .collect();
         tops.sort();
         tops.dedup();
+        let mut superprojects: Vec<String> = self
+            .state
+            .presence(number)
+            .filter_map(|(_, _, scope)| {
+                let scope = scope.map(|s| self.state.pool.get(*s));
+                Some(shown(scope.repository?.superproject()?))
+            })
+            .collect();
+        superprojects.sort();
+        superprojects.dedup();
         let holder = self.state.writer(number);
         Some(SessionView {
             number,
@@ -135,6 +147,7 @@ impl Lens<'_> {
             status: session.status.as_ref().map(|s| shown(s.as_bytes())),
             checkout: session.checkout.as_ref().map(|c| self.text(c.path)),
             tops,
+            superprojects,
             open: session.open.clone(),
             pending: envelopes(EnvelopeState::Pending),
             delivered: envelopes(EnvelopeState::Delivered),

@@ -446,7 +446,7 @@ fn a_directory_that_is_closed_to_us_is_said_to_be() {
     assert_eq!(said, format!("cannot look at {:?}", place.at("closed/a")));
 }
 
-/// D16: a bind mount gives a directory a second path without a link.
+/// D16, DSC-8: a bind mount gives a directory a second path without a link, and other directories that hold it.
 #[test]
 fn both_ends_of_a_bind_mount_overlap() {
     const TEST: &str = "checkouts::both_ends_of_a_bind_mount_overlap";
@@ -461,23 +461,40 @@ fn both_ends_of_a_bind_mount_overlap() {
             ("src/a", "far/dst/b"),
             ("src/a", "far"),
             ("src/a", "other/a"),
+            // A directory inside a scope, mounted elsewhere, and what holds the place it is mounted at.
+            ("src", "near/inner/x"),
+            ("src/deep", "near/inner"),
+            ("src/deep/er", "near/inner/new"),
+            ("src/deep/er/x", "near"),
+            ("src/a", "near/inner"),
+            ("src/deep/o", "near/inner/x"),
         ];
         let met = pairs.map(|(a, b)| meet(&scope(a), &scope(b)).map_or("-", Level::as_str));
         return actors::answer(&met.join(" "));
     }
-    let place = Place::with_directories(&["src/a", "src/sub", "far/dst", "other/a"]);
+    let place = Place::with_directories(&[
+        "src/a",
+        "src/sub",
+        "src/deep/er",
+        "src/deep/o",
+        "far/dst",
+        "other/a",
+        "near/inner",
+    ]);
     let root = place.root.to_str().expect("text");
-    let bind = format!(r#"cd '{root}' && mount --bind src far/dst && exec "$@""#);
+    let bind = format!(
+        r#"cd '{root}' && mount --bind src far/dst && mount --bind src/deep/er near/inner && exec "$@""#
+    );
     let wrap = ["unshare", "-m", "sh", "-c", &bind, "sh"];
     let probe: Vec<&str> = wrap.iter().copied().chain(["true"]).collect();
     if !actors::is_root() || !actors::can(&probe) {
         return actors::skip(TEST, "needs root and mount namespaces");
     }
     let met = actors::play(&wrap, TEST, root);
-    // The directory above the mount point is text only: nothing of the source is in it by name.
-    assert_eq!(met, "tree tree tree tree - - -");
-    // Without the mount, two directories.
-    assert_eq!(actors::play(&[], TEST, root), "- - - - - - -");
+    assert_eq!(met, "tree tree tree tree - tree - tree tree tree tree - -");
+    // Without the mounts, directories that have nothing in common.
+    let apart = ["-"; 13].join(" ");
+    assert_eq!(actors::play(&[], TEST, root), apart);
 }
 
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use tenure_core::path::{Level, Repository, Scope};
 use tenure_projection::checkouts::{CheckoutError, locate};
 
-use super::{Place, meet};
+use super::{Place, borrowed, meet};
 use crate::actors;
 use crate::git::{commit, git, try_git};
 
@@ -143,6 +143,14 @@ fn a_submodule_is_a_checkout_of_its_own() {
     assert_eq!(sub.top, place.at("super/sub"));
     assert_eq!(sub.common, place.at("super/.git/modules/sub"));
     let outer = repository(&place, "super").expect("a repository");
+    let located = place.locate("super/sub/new");
+    let its = borrowed(&located).repository.expect("a repository");
+    let common = outer.common.as_os_str().as_bytes();
+    assert_eq!(
+        its.superproject(),
+        Some(common),
+        "it is recorded whose it is"
+    );
     assert_ne!(outer.common, sub.common);
     assert_ne!(outer.inode, sub.inode);
     let whole = place.locate("super");
