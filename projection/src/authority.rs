@@ -11,7 +11,13 @@ use tenure_core::text::{Pool, Symbol, Texts};
 
 use crate::projection::Projection;
 
+pub(crate) mod kept;
+mod resume;
+mod row;
 mod tree;
+
+pub use kept::{Held, Resolved};
+pub use row::About;
 
 /// Where something began or ended, and by which event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +38,8 @@ pub struct Interval {
     /// Who held that session, with texts of [`Authority::pool`]; `None` for an item whose session nobody has
     /// adopted since its tree changed hands or the incarnation was raised.
     pub holder: Option<Holder>,
+    /// The frame that granted the session to that holder, or the tree.
+    pub granted: Option<Position>,
     /// The dispatch, for an item.
     pub dispatch: Option<DispatchNo>,
     /// Where it began; it holds at this position.
@@ -148,6 +156,12 @@ impl Authority {
             .filter(|i| i.until.is_none())
     }
 
+    /// Who holds the session now, and where that was granted.
+    fn bearing(&self, number: SessionNo) -> (Option<Holder>, Option<Position>) {
+        let held = self.holding(number);
+        (held.and_then(|i| i.holder), held.and_then(|i| i.granted))
+    }
+
     fn bind(&mut self, dispatch: DispatchNo, item: Symbol, binding: Interval) {
         self.bound.insert(dispatch, item);
         self.by_session.insert((binding.session, dispatch));
@@ -172,7 +186,7 @@ impl Authority {
 
     /// Bindings that go on under another generation: one stretch ends and the next begins.
     fn restamp(&mut self, session: SessionNo, generation: Generation, at: Point) {
-        let holder = self.holding(session).and_then(|i| i.holder);
+        let (holder, granted) = self.bearing(session);
         for dispatch in self.bindings_of(session) {
             let Some(item) = self.bound.get(&dispatch).copied() else {
                 continue;
@@ -181,6 +195,7 @@ impl Authority {
                 let new = Interval {
                     generation,
                     holder,
+                    granted,
                     since: at,
                     until: None,
                     ..old
@@ -199,17 +214,16 @@ fn begin(
     since: Point,
 ) {
     end(table, number, since);
-    if table.len() <= number.index() {
-        table.resize(number.index() + 1, Vec::new());
-    }
-    table[number.index()].push(Interval {
+    let interval = Interval {
         session: number,
         generation,
         holder: Some(holder),
+        granted: Some(since.at.position),
         dispatch: None,
         since,
         until: None,
-    });
+    };
+    put(table, number, interval);
 }
 
 fn end(table: &mut [Vec<Interval>], number: SessionNo, until: Point) {
@@ -228,6 +242,26 @@ fn find(intervals: &[Interval], when: When) -> Option<&Interval> {
         }
         When::Time(time) => intervals.iter().rev().find(|i| i.holds_at_time(time)),
     }
+}
+
+impl Authority {
+    /// Every stretch of one subject, oldest first.
+    #[must_use]
+    pub fn of(&self, about: &About) -> &[Interval] {
+        match about {
+            About::Session(number) => self.sessions.get(number.index()).map_or(&[], Vec::as_slice),
+            About::Tree(root) => self.of_tree(*root),
+            About::Item(item) => self.of_item(item),
+            About::Role(role) => self.of_role(*role),
+        }
+    }
+}
+
+fn put(table: &mut Vec<Vec<Interval>>, number: SessionNo, interval: Interval) {
+    if table.len() <= number.index() {
+        table.resize(number.index() + 1, Vec::new());
+    }
+    table[number.index()].push(interval);
 }
 
 impl Projection for Authority {
@@ -325,10 +359,12 @@ impl Authority {
             return;
         }
         let item = self.pool.intern(live.item.as_bytes());
+        let (holder, granted) = self.bearing(row.session);
         let binding = Interval {
             session: row.session,
             generation: row.generation,
-            holder: self.holding(row.session).and_then(|i| i.holder),
+            holder,
+            granted,
             dispatch: Some(dispatch),
             since: point,
             until: None,
@@ -344,10 +380,12 @@ impl Authority {
         if self.unbind(e.dispatch, point).is_none() {
             return;
         }
+        let (holder, granted) = self.bearing(e.session);
         let binding = Interval {
             session: e.session,
             generation: e.generation,
-            holder: self.holding(e.session).and_then(|i| i.holder),
+            holder,
+            granted,
             dispatch: Some(e.dispatch),
             since: point,
             until: None,
@@ -356,7 +394,7 @@ impl Authority {
     }
 
     fn role_taken(&mut self, e: &RoleTaken, point: Point) {
-        let of_session = self.holding(e.session).and_then(|i| i.holder);
+        let (of_session, granted) = self.bearing(e.session);
         let holder = of_session.map(|holder| Holder {
             bearing: e.process.unwrap_or(holder.bearing),
             ..holder
@@ -365,6 +403,7 @@ impl Authority {
             session: e.session,
             generation: e.under,
             holder,
+            granted,
             dispatch: None,
             since: point,
             until: None,
@@ -388,13 +427,14 @@ impl Authority {
 
     /// Roles go on with their session under another generation: one stretch ends and the next begins.
     fn roles_follow(&mut self, session: SessionNo, generation: Generation, point: Point) {
-        let holder = self.holding(session).and_then(|i| i.holder);
+        let (holder, granted) = self.bearing(session);
         for role in self.roles_of(session) {
             self.role_ended(role, point);
             self.roles.entry(role).or_default().push(Interval {
                 session,
                 generation,
                 holder,
+                granted,
                 dispatch: None,
                 since: Point {
                     event: "carried",

@@ -9,7 +9,7 @@ use tenure_core::codec::v1;
 use tenure_core::disclosure::{Shared, instruction, shared_at};
 use tenure_core::event::Entry;
 use tenure_core::holder::{Evidence, judge};
-use tenure_core::id::{Moment, Position, SessionNo};
+use tenure_core::id::{Moment, Position, SessionNo, Time};
 use tenure_core::path::Scope;
 use tenure_core::role::RoleScope;
 use tenure_core::state::{Located, State};
@@ -19,6 +19,7 @@ use tenure_log::journal::Deadline;
 use tenure_log::position::{self, Head, Receipt, StoreId};
 use tenure_log::storage::disk::Disk;
 
+use crate::authority::{About, Held, Resolved, kept};
 use crate::call::{self, RoleAt};
 use crate::checkouts::locate;
 use crate::entry;
@@ -365,6 +366,23 @@ impl Reader {
             head,
             asked: position,
         })
+    }
+
+    /// Every stretch in which a subject was held. Costs the frames behind the newest snapshot and a few pages beside
+    /// it, however long the log is; where those are missing, the log is read.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn held(&self, about: &About) -> Result<Held, Error> {
+        Held::read(&self.source, about)
+    }
+
+    /// Where in the log a time is.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn resolve(&self, time: Time) -> Result<Resolved, Error> {
+        kept::resolve(&self.source, time)
     }
 
     /// The receipt of a position.

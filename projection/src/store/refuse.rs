@@ -17,6 +17,8 @@ use crate::error::{Error, Failure, Trace};
 use super::answer::{Done, answer};
 use super::group::{self, Verdict};
 use super::judge::Kept;
+use crate::authority::kept;
+
 use super::keys::{self, Prior};
 use super::prepare::Prepared;
 use super::{Store, snapshot};
@@ -219,7 +221,12 @@ impl Store {
         }
     }
 
-    fn snapshot(&self) -> Result<(), Error> {
+    /// Writes a snapshot of the newest state, and what stands beside it: keys, and who held what. The store does it by
+    /// itself from time to time; a program that ends can leave the next one less to read.
+    ///
+    /// # Errors
+    /// When it cannot be written. Nothing depends on it.
+    pub fn snapshot(&self) -> Result<(), Error> {
         let live = self.live.read();
         if live.tainted {
             return Ok(());
@@ -230,8 +237,10 @@ impl Store {
             .wait_durable(head.position, Deadline::NEVER)?;
         // Nothing depends on it.
         let _ = self.journal().tend();
+        let before = snapshot::load(&self.source)?;
         let bytes = draft.save(self.journal())?;
         keys::extend(&*self.source, head)?;
+        kept::extend(&self.source, before, head)?;
         let mut live = self.live.write();
         live.snapshot_bytes = bytes;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);

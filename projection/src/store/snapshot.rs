@@ -116,7 +116,7 @@ fn crc(body: &[u8]) -> u32 {
 }
 
 /// Whether the log has that head: a snapshot from another past is none.
-pub(super) fn stands(source: &dyn Source, head: Head) -> Result<bool, Error> {
+pub(crate) fn stands(source: &dyn Source, head: Head) -> Result<bool, Error> {
     if head.position.0 == 0 || head.position > source.newest()? {
         return Ok(false);
     }

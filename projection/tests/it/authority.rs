@@ -6,12 +6,12 @@ use tenure_core::decide::decide;
 use tenure_core::event::Entry;
 use tenure_core::generation::Generation;
 use tenure_core::holder::HostId;
-use tenure_core::id::{Position, Time};
+use tenure_core::id::{Position, RoleNo, SessionNo, Time};
 use tenure_core::state::{DispatchState, Holder, State};
 use tenure_core::text::{Bodies, Pool, Texts};
 use tenure_log::frame::Frame;
 use tenure_log::journal::{CounterTag, Deadline, Journal};
-use tenure_projection::authority::{Authority, Interval, When};
+use tenure_projection::authority::{About, Authority, Interval, When};
 use tenure_projection::entry;
 use tenure_projection::error::Error;
 use tenure_projection::projector::Projector;
@@ -272,8 +272,75 @@ fn compare(scene: &Scene) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// A stretch with its holder in words.
+type Told = (Interval, Option<String>);
+
+fn told_with_holders(stretches: &[Interval], pool: &Pool) -> Vec<Told> {
+    let told = |i: &Interval| {
+        let holder = i
+            .holder
+            .map(|h| format!("{:?}", (who(pool, &h), h.bearing)));
+        (Interval { holder: None, ..*i }, holder)
+    };
+    stretches.iter().map(told).collect()
+}
+
+fn kept_as_replayed(scene: &Scene) -> Result<(), TestCaseError> {
+    let (mut projector, mut authority) = (Projector::new(), Authority::new());
+    projector
+        .run(&scene.log, None, &mut [&mut authority])
+        .expect("the log reads");
+    let sessions = (0..projector.state().sessions.len()).map(|n| SessionNo(n as u64));
+    let mut subjects: Vec<About> = sessions.clone().map(About::Session).collect();
+    subjects.extend(sessions.map(About::Tree));
+    subjects.extend(
+        ITEMS
+            .iter()
+            .map(|item| About::Item(item.as_bytes().to_vec())),
+    );
+    let roles = (0..projector.state().roles.len()).map(|n| RoleNo(n as u64));
+    subjects.extend(roles.map(About::Role));
+    let again = scene.another();
+    for about in &subjects {
+        let held = again.held(about).expect("the log reads");
+        let found = told_with_holders(&held.stretches, &held.pool);
+        let wanted = told_with_holders(authority.of(about), authority.pool());
+        prop_assert_eq!(found, wanted, "{:?}", about);
+    }
+    let times: Vec<Time> = scene.all().iter().map(|f| Time(f.header.time.0)).collect();
+    for time in times.iter().flat_map(|t| [Time(t.0 - 1), *t]) {
+        let resolved = again.resolve(time).expect("the log reads");
+        let mut found = resolved.also;
+        found.push(resolved.position);
+        prop_assert_eq!(found, passed(&times, time));
+    }
+    Ok(())
+}
+
+/// Behind which positions the clock passed `time`, by going through all of them.
+fn passed(times: &[Time], time: Time) -> Vec<Position> {
+    let written = |n: usize| n == 0 || times[n - 1] <= time;
+    let behind = |n: usize| n < times.len() && times[n] <= time;
+    let all = (0..=times.len()).filter(|n| written(*n) && !behind(*n));
+    all.map(|n| Position(n as u64)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What is kept beside the snapshot, up to any position, and read on from there gives the stretches that a
+    /// replay from the start gives, and the positions behind which a clock passed a time.
+    #[test]
+    fn what_is_kept_gives_the_stretches_of_a_replay(lines in prop::collection::vec(step(), 1..60), every in 1_usize..20) {
+        let scene = Scene::new();
+        for (number, line) in lines.iter().enumerate() {
+            play(&scene, line);
+            if number % every == 0 {
+                scene.store.snapshot().expect("it is kept");
+            }
+        }
+        kept_as_replayed(&scene)?;
+    }
 
     /// BND-5, AUD-1: who held a session or an item at any position is what a replay up to there says, and
     /// there is never more than one.

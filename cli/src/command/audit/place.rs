@@ -1,7 +1,6 @@
 //! Where in the log a position or a time is.
 
-use tenure_projection::core::id::{Moment, Position};
-use tenure_projection::log::frame::Depth;
+use tenure_projection::core::id::Position;
 use tenure_projection::reader::Reader;
 
 use crate::clock::When;
@@ -36,23 +35,10 @@ impl Resolved {
             }
             When::Time(time) => time,
         };
-        let (mut last, mut crossings) = (Moment::default(), Vec::new());
-        let read = reader.frames(Position(1), head, Depth::Facts, |frame| {
-            let at = tenure_projection::entry::moment(&frame.header);
-            if last.time <= time && at.time > time {
-                crossings.push(last.position);
-            }
-            last = at;
-            Ok(true)
-        });
-        read.map_err(|error| ctx.fault(&error))?;
-        if last.time <= time || crossings.is_empty() {
-            crossings.push(last.position);
-        }
-        let position = crossings.pop().unwrap_or(head);
+        let resolved = reader.resolve(time).map_err(|error| ctx.fault(&error))?;
         Ok(Self {
-            position,
-            also: crossings,
+            position: resolved.position,
+            also: resolved.also,
         })
     }
 

@@ -1,0 +1,321 @@
+//! Stretches of authority kept beside the snapshot, so that a question about the past costs the tail and a few pages.
+//!
+//! What has ended stands as sorted rows in files, by subject ([`Runs`]); what lasts, and when the log was written,
+//! stands in one file with the head that it was true at. Never truth: where a file is missing or is not of this log,
+//! the log is read instead.
+
+use std::sync::Arc;
+
+use tenure_core::codec;
+use tenure_core::id::{Moment, Position, Time};
+use tenure_core::text::Pool;
+use tenure_log::frame::Depth;
+use tenure_log::journal::Blobs;
+use tenure_log::position::{self, Chain, Head, StoreId};
+
+use crate::entry;
+use crate::error::Error;
+use crate::projector::Projector;
+use crate::source::Source;
+use crate::store::runs::{Rows, Runs};
+use crate::store::snapshot::{self, Found};
+
+use super::row::{About, Lasting, Row};
+use super::{Authority, Interval, When, find};
+
+/// The name of the file that holds what lasts.
+const BLOB: &str = "held";
+/// Its first bytes, and those of the files of rows: one number for the form of both.
+const MAGIC: &[u8; 8] = b"tnrhld01";
+/// Magic, check of what follows, store, position and chain.
+const HEADER_BYTES: usize = 8 + 16 + 16 + 8 + 16;
+/// Positions whose times are kept as one.
+const SPAN: u64 = 4096;
+
+/// Stretches that have ended.
+struct HeldRows;
+
+impl Rows for HeldRows {
+    const PREFIX: &'static str = "held-";
+    const MAGIC: &'static [u8; 8] = MAGIC;
+    const ROW_BYTES: usize = Row::BYTES;
+}
+
+/// The times of some frames that follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Span {
+    first: Time,
+    last: Time,
+    least: Time,
+    most: Time,
+    newest: Position,
+}
+
+/// What lasted at a head, and when the frames up to it were written.
+#[derive(Default)]
+struct Kept {
+    head: Head,
+    authority: Authority,
+    spans: Vec<Span>,
+}
+
+/// What is written of it: the texts of holders, what lasts, and the spans in the order of their fields.
+type Body = (Pool, Vec<Lasting>, Vec<(Time, Time, Time, Time, Position)>);
+
+impl Kept {
+    fn load(source: &dyn Source) -> Result<Option<Self>, Error> {
+        // A file that cannot be read is as good as none.
+        let Ok(Some(bytes)) = source.blobs().read(BLOB) else {
+            return Ok(None);
+        };
+        let kept = Self::parse(source.identity()?.store, &bytes);
+        let Some(kept) = kept else { return Ok(None) };
+        Ok(snapshot::stands(source, kept.head)?.then_some(kept))
+    }
+
+    fn parse(store: StoreId, bytes: &[u8]) -> Option<Self> {
+        let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
+        let fits = header[..8] == *MAGIC
+            && header[8..24] == check(&bytes[24..])
+            && header[24..40] == store.0;
+        if !fits {
+            return None;
+        }
+        let (pool, lasting, spans): Body = codec::decode(body).ok()?;
+        let span = |(first, last, least, most, newest)| Span {
+            first,
+            last,
+            least,
+            most,
+            newest,
+        };
+        Some(Self {
+            head: Head {
+                position: position::Position(u64::from_le_bytes(*header[40..].first_chunk()?)),
+                chain: Chain(*header[48..].first_chunk()?),
+            },
+            authority: Authority::resumed(pool, lasting)?,
+            spans: spans.into_iter().map(span).collect(),
+        })
+    }
+
+    fn save(self, store: StoreId, blobs: &dyn Blobs) -> Result<(), Error> {
+        let (pool, lasting) = self.authority.lasting();
+        let spans = self.spans.iter();
+        let spans = spans.map(|s| (s.first, s.last, s.least, s.most, s.newest));
+        let body: Body = (pool, lasting, spans.collect());
+        let mut behind = store.0.to_vec();
+        behind.extend_from_slice(&self.head.position.0.to_le_bytes());
+        behind.extend_from_slice(&self.head.chain.0);
+        behind.extend(codec::encode(&body).map_err(|_| Error::TooLarge)?);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&check(&behind));
+        bytes.extend(behind);
+        Ok(blobs.write_atomic(BLOB, &bytes)?)
+    }
+
+    fn note(&mut self, at: Moment) {
+        let fresh = Span {
+            first: at.time,
+            last: at.time,
+            least: at.time,
+            most: at.time,
+            newest: at.position,
+        };
+        match self.spans.last_mut() {
+            Some(span) if at.position.0 % SPAN != 1 => {
+                span.last = at.time;
+                span.least = span.least.min(at.time);
+                span.most = span.most.max(at.time);
+                span.newest = at.position;
+            }
+            _ => self.spans.push(fresh),
+        }
+    }
+}
+
+fn check(bytes: &[u8]) -> [u8; 16] {
+    *blake3::hash(bytes)
+        .as_bytes()
+        .first_chunk()
+        .expect("a BLAKE3 hash has 32 bytes")
+}
+
+/// The past of a log as far as it is kept, and the state where that ends.
+struct Past {
+    runs: Runs<HeldRows>,
+    kept: Kept,
+    projector: Projector,
+}
+
+impl Past {
+    /// Nothing kept: everything is read from the log.
+    fn unkept() -> Self {
+        Self {
+            runs: Runs::none(),
+            kept: Kept::default(),
+            projector: Projector::new(),
+        }
+    }
+
+    /// What is kept, if all of it ends where the snapshot does.
+    fn open(source: &Arc<dyn Source>, snapshot: Option<Found>) -> Result<Self, Error> {
+        let (Some(kept), Some(found)) = (Kept::load(&**source)?, snapshot) else {
+            return Ok(Self::unkept());
+        };
+        let runs = Runs::load(&**source, kept.head)?;
+        if kept.head != found.head || runs.covered() != kept.head {
+            return Ok(Self::unkept());
+        }
+        Ok(Self {
+            runs,
+            kept,
+            projector: Projector::from_state(found.state),
+        })
+    }
+
+    /// Reads on to `head`.
+    fn read_on(&mut self, source: &dyn Source, head: position::Position) -> Result<(), Error> {
+        let mut frames = source.read_from(self.kept.head.position, Depth::Whole)?;
+        while self.kept.head.position < head
+            && let Some(frame) = frames.next()
+        {
+            let frame = frame?;
+            let entry = entry::decode(&frame)?;
+            self.projector.feed(&entry, &mut [&mut self.kept.authority]);
+            self.kept.note(entry.at);
+            self.kept.head = frame.header.head();
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the past up to `head`, which has to be durable. `snapshot` is the newest one from before.
+pub(crate) fn extend(
+    source: &Arc<dyn Source>,
+    snapshot: Option<Found>,
+    head: Head,
+) -> Result<(), Error> {
+    let mut past = Past::open(source, snapshot)?;
+    if past.kept.head.position >= head.position {
+        return Ok(());
+    }
+    past.read_on(&**source, head.position)?;
+    let rows = past.kept.authority.ended();
+    let rows = rows
+        .map(|(about, interval)| Row::of(&about, &interval).bytes())
+        .collect();
+    past.runs.extend(&**source, head, rows)?;
+    past.kept.save(source.identity()?.store, source.blobs())
+}
+
+/// Every stretch in which one subject was held.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The stretches, oldest first.
+    pub stretches: Vec<Interval>,
+    /// The texts of their holders.
+    pub pool: Pool,
+}
+
+impl Held {
+    /// The stretch that covers a place in the log.
+    #[must_use]
+    pub fn at(&self, when: When) -> Option<&Interval> {
+        find(&self.stretches, when)
+    }
+
+    pub(crate) fn read(source: &Arc<dyn Source>, about: &About) -> Result<Self, Error> {
+        let newest = source.newest()?;
+        let mut past = Past::open(source, snapshot::load(source)?)?;
+        let mut rows = past.runs.find(source.blobs(), &about.subject());
+        if rows.is_none() {
+            past = Past::unkept();
+            rows = Some(Vec::new());
+        }
+        past.read_on(&**source, newest)?;
+        let mut authority = past.kept.authority;
+        let mut stretches = Vec::new();
+        for row in rows.into_iter().flatten() {
+            // Rows of another length are no pages of ours, and were not given.
+            let row = Row::read(&row).expect("a row has its length");
+            stretches.push(row.interval(&**source, &mut authority.pool)?);
+        }
+        stretches.extend_from_slice(authority.of(about));
+        Ok(Self {
+            stretches,
+            pool: authority.pool,
+        })
+    }
+}
+
+/// Where in the log a time is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Resolved {
+    /// The newest position that was written by then, though its successor was not; zero before the first.
+    pub position: Position,
+    /// Earlier positions of which the same is true, because a clock was set back between them.
+    pub also: Vec<Position>,
+}
+
+/// Finds the positions behind which the clock passed `time`.
+pub(crate) fn resolve(source: &Arc<dyn Source>, time: Time) -> Result<Resolved, Error> {
+    let newest = source.newest()?;
+    let mut kept = Kept::load(&**source)?.unwrap_or_default();
+    let mut frames = source.read_from(kept.head.position, Depth::Facts)?;
+    while kept.head.position < newest
+        && let Some(frame) = frames.next()
+    {
+        let frame = frame?;
+        kept.note(entry::moment(&frame.header));
+        kept.head = frame.header.head();
+    }
+    drop(frames);
+    let mut passed = Vec::new();
+    let mut before = Moment {
+        position: Position(0),
+        time: Time(i64::MIN),
+    };
+    for span in &kept.spans {
+        if before.time <= time && span.first > time {
+            passed.push(before.position);
+        }
+        if span.least <= time && span.most > time {
+            within(&**source, (before.position, span.newest), time, &mut passed)?;
+        }
+        before = Moment {
+            position: span.newest,
+            time: span.last,
+        };
+    }
+    if before.time <= time {
+        passed.push(before.position);
+    }
+    let position = passed.pop().unwrap_or_default();
+    Ok(Resolved {
+        position,
+        also: passed,
+    })
+}
+
+/// The positions behind `after` and up to `until` whose successor in that range was written after `time`, and they
+/// were not.
+fn within(
+    source: &dyn Source,
+    (after, until): (Position, Position),
+    time: Time,
+    passed: &mut Vec<Position>,
+) -> Result<(), Error> {
+    let mut frames = source.read_from(position::Position(after.0), Depth::Facts)?;
+    let mut before: Option<Moment> = None;
+    while before.is_none_or(|before| before.position < until)
+        && let Some(frame) = frames.next()
+    {
+        let at = entry::moment(&frame?.header);
+        if let Some(before) = before.filter(|before| before.time <= time && at.time > time) {
+            passed.push(before.position);
+        }
+        before = Some(at);
+    }
+    Ok(())
+}

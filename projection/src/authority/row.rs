@@ -1,0 +1,281 @@
+//! A stretch of authority as it is written down: the holder is found again by where it was granted.
+
+use tenure_core::command::Bearer;
+use tenure_core::event::{Entry, Event};
+use tenure_core::generation::Generation;
+use tenure_core::id::{DispatchNo, Moment, Position, RoleNo, SessionNo, Time};
+use tenure_core::state::Holder;
+use tenure_core::text::Pool;
+use tenure_log::frame::Depth;
+use tenure_log::position;
+
+use crate::entry;
+use crate::error::Error;
+use crate::source::Source;
+use crate::store::runs::Subject;
+
+use super::{Interval, Point};
+
+/// What a stretch is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum About {
+    /// A session.
+    Session(SessionNo),
+    /// The tree of a root.
+    Tree(SessionNo),
+    /// An item, by its id.
+    Item(Vec<u8>),
+    /// A role.
+    Role(RoleNo),
+}
+
+impl About {
+    pub(super) fn subject(&self) -> Subject {
+        let mut hasher = blake3::Hasher::new();
+        match self {
+            Self::Session(number) => hasher.update(b"session").update(&number.0.to_le_bytes()),
+            Self::Tree(root) => hasher.update(b"tree").update(&root.0.to_le_bytes()),
+            Self::Item(item) => hasher.update(b"item").update(item),
+            Self::Role(number) => hasher.update(b"role").update(&number.0.to_le_bytes()),
+        };
+        *hasher
+            .finalize()
+            .as_bytes()
+            .first_chunk()
+            .expect("a BLAKE3 hash has 32 bytes")
+    }
+}
+
+/// A subject as it is written: a number for its kind, its own number, and the text of an item.
+type Written = (u8, u64, Vec<u8>);
+
+/// A stretch that lasts, as it is written; texts are of a pool that stands beside it.
+pub(super) type Lasting = (
+    Written,
+    (SessionNo, Generation),
+    Option<Holder>,
+    Option<Position>,
+    Option<DispatchNo>,
+    (Moment, u16),
+);
+
+/// Writes a stretch that lasts.
+pub(super) fn write(about: About, interval: &Interval, holder: Option<Holder>) -> Lasting {
+    let about = match about {
+        About::Session(number) => (1, number.0, Vec::new()),
+        About::Tree(root) => (2, root.0, Vec::new()),
+        About::Item(item) => (3, 0, item),
+        About::Role(role) => (4, role.0, Vec::new()),
+    };
+    (
+        about,
+        (interval.session, interval.generation),
+        holder,
+        interval.granted,
+        interval.dispatch,
+        (interval.since.at, kind(interval.since.event)),
+    )
+}
+
+/// Reads what [`write`] wrote; `None` for a kind of subject that there is none of.
+pub(super) fn read(written: Lasting) -> Option<(About, Interval)> {
+    let ((of, number, item), (session, generation), holder, granted, dispatch, (at, by)) = written;
+    let about = match of {
+        1 => About::Session(SessionNo(number)),
+        2 => About::Tree(SessionNo(number)),
+        3 => About::Item(item),
+        4 => About::Role(RoleNo(number)),
+        _ => return None,
+    };
+    let since = Point {
+        at,
+        event: word(by),
+    };
+    let interval = Interval {
+        session,
+        generation,
+        holder,
+        granted,
+        dispatch,
+        since,
+        until: None,
+    };
+    Some((about, interval))
+}
+
+/// The number of an event's kind, by its word.
+fn kind(word: &str) -> u16 {
+    let known = Event::KINDS.iter().find(|(_, known)| *known == word);
+    known.map_or(0, |(number, _)| *number)
+}
+
+/// The word of an event's kind.
+fn word(kind: u16) -> &'static str {
+    let known = Event::KINDS.iter().find(|(number, _)| *number == kind);
+    known.map_or("unknown", |(_, word)| word)
+}
+
+/// A stretch that has ended. Rows of a subject are sorted by where they began and then by where they ended.
+pub(super) struct Row {
+    subject: Subject,
+    since: (Moment, u16),
+    until: (Moment, u16),
+    session: SessionNo,
+    generation: Generation,
+    granted: Option<Position>,
+    dispatch: Option<DispatchNo>,
+}
+
+impl Row {
+    pub const BYTES: usize = 16 + 10 * 8;
+
+    /// Of an interval; one that lasts is written as if it ended with the log.
+    pub fn of(about: &About, interval: &Interval) -> Self {
+        let point = |point: Point| (point.at, kind(point.event));
+        let end = Moment {
+            position: Position(u64::MAX),
+            time: Time(i64::MAX),
+        };
+        Self {
+            subject: about.subject(),
+            since: point(interval.since),
+            until: interval.until.map_or((end, 0), point),
+            session: interval.session,
+            generation: interval.generation,
+            granted: interval.granted,
+            dispatch: interval.dispatch,
+        }
+    }
+
+    pub fn bytes(&self) -> Box<[u8]> {
+        let ((since, by), (until, ended)) = (self.since, self.until);
+        let mut bytes = Vec::with_capacity(Self::BYTES);
+        bytes.extend_from_slice(&self.subject);
+        // What rows are sorted by comes first, and its greatest byte first.
+        bytes.extend_from_slice(&since.position.0.to_be_bytes());
+        bytes.extend_from_slice(&until.position.0.to_be_bytes());
+        let words = [
+            since.time.0.cast_unsigned(),
+            until.time.0.cast_unsigned(),
+            u64::from(by) | u64::from(ended) << 16,
+            self.session.0,
+            self.generation.incarnation,
+            self.generation.number,
+            self.granted.map_or(0, |at| at.0),
+            self.dispatch.map_or(0, |d| d.0),
+        ];
+        words
+            .iter()
+            .for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes.into()
+    }
+
+    /// `None` for bytes of another length.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (subject, rest) = bytes.split_first_chunk()?;
+        let (since, rest) = rest.split_first_chunk()?;
+        let (until, rest) = rest.split_first_chunk()?;
+        let (words, []) = rest.as_chunks::<8>() else {
+            return None;
+        };
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let [
+            began,
+            ended,
+            kinds,
+            session,
+            incarnation,
+            number,
+            granted,
+            dispatch,
+        ] = words[..]
+        else {
+            return None;
+        };
+        let moment = |position: &[u8; 8], time: u64| Moment {
+            position: Position(u64::from_be_bytes(*position)),
+            time: Time(time.cast_signed()),
+        };
+        Some(Self {
+            subject: *subject,
+            since: (moment(since, began), (kinds & 0xffff) as u16),
+            until: (moment(until, ended), (kinds >> 16 & 0xffff) as u16),
+            session: SessionNo(session),
+            generation: Generation {
+                incarnation,
+                number,
+            },
+            granted: (granted > 0).then_some(Position(granted)),
+            dispatch: (dispatch > 0).then_some(DispatchNo(dispatch)),
+        })
+    }
+
+    /// The interval, with its holder from the frame that granted it; its texts join `pool`.
+    pub fn interval(&self, source: &dyn Source, pool: &mut Pool) -> Result<Interval, Error> {
+        let point = |(at, kind): (Moment, u16)| Point {
+            at,
+            event: word(kind),
+        };
+        let since = point(self.since);
+        let mut holder = None;
+        if let Some(at) = self.granted {
+            let entry = entry_at(source, at)?;
+            holder = bearer(&entry, self.session).map(|bearer| Holder {
+                bearing: bearer.bearing,
+                actor: pool.intern(entry.texts.get(bearer.actor)),
+                host_name: pool.intern(entry.texts.get(bearer.host_name)),
+                engine: bearer.engine.map(|e| pool.intern(entry.texts.get(e))),
+            });
+        }
+        if let Some(holder) = &mut holder
+            && since.event == word(ROLE_TAKEN)
+        {
+            let entry = entry_at(source, since.at.position)?;
+            let process = entry.events.iter().find_map(|event| match event {
+                Event::RoleTaken(e) if e.session == self.session => e.process,
+                _ => None,
+            });
+            holder.bearing = process.unwrap_or(holder.bearing);
+        }
+        Ok(Interval {
+            session: self.session,
+            generation: self.generation,
+            holder,
+            granted: self.granted,
+            dispatch: self.dispatch,
+            since,
+            until: Some(point(self.until)),
+        })
+    }
+}
+
+/// The kind of the event that gives a role, which may name a process of its own.
+const ROLE_TAKEN: u16 = 50;
+
+fn entry_at(source: &dyn Source, at: Position) -> Result<Entry, Error> {
+    let before = position::Position(at.0.saturating_sub(1));
+    let mut frames = source.read_from(before, Depth::Whole)?;
+    match frames.next() {
+        Some(frame) => entry::decode(&frame?),
+        None => Err(Error::BeyondHead {
+            head: Position(source.newest()?.0),
+            asked: at,
+        }),
+    }
+}
+
+/// Who was granted the session there, or claimed its tree.
+fn bearer(entry: &Entry, session: SessionNo) -> Option<Bearer> {
+    let granted = entry.events.iter().find_map(|event| match event {
+        Event::Registered(e) if e.session == session => Some(e.bearer),
+        Event::Adopted(e) if e.session == session => Some(e.bearer),
+        _ => None,
+    });
+    granted.or_else(|| {
+        entry.events.iter().find_map(|event| match event {
+            Event::Claimed(e) if e.root == session => Some(e.bearer),
+            _ => None,
+        })
+    })
+}
