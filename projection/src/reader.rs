@@ -385,6 +385,17 @@ impl Reader {
         kept::resolve(&self.source, time)
     }
 
+    /// When the frame at a position was written; zero for position 0, before the first.
+    ///
+    /// # Errors
+    /// [`Error::BeyondHead`], or when the log cannot be read.
+    pub fn written_at(&self, position: Position) -> Result<Time, Error> {
+        if position.0 == 0 {
+            return Ok(Time::default());
+        }
+        Ok(self.frame_head(position)?.0.time)
+    }
+
     /// The receipt of a position.
     ///
     /// # Errors

@@ -2,24 +2,23 @@
 
 use std::path::PathBuf;
 
-use tenure_projection::authority::{Authority, When as Place};
+use tenure_projection::authority::{About, When as Place};
 use tenure_projection::call::RoleAt;
-use tenure_projection::core::event::Entry;
 use tenure_projection::core::id::{Moment, RoleNo, SessionNo};
 use tenure_projection::core::role::RoleScope;
 use tenure_projection::core::state::State;
-use tenure_projection::projector::Projector;
 use tenure_projection::reader::Reader;
 use tenure_projection::views::{Lens, WhoView};
 
 use crate::clock::When;
 use crate::context::Context;
-use crate::exit::{Cause, Exit};
-use crate::fault::{Fault, Stop};
+use crate::exit::Exit;
+use crate::fault::Stop;
 use crate::input;
 use crate::output::{human, json};
 
 use super::super::find;
+use super::place::Resolved;
 
 /// Arguments of `who`.
 #[derive(Debug, clap::Args)]
@@ -70,14 +69,23 @@ impl Args {
         let subject = Subject::parse(&self.subject)?;
         let at = self.at.as_deref().map(input::when).transpose()?;
         let reader = ctx.reading()?;
-        let views = match (&subject, at) {
-            (Subject::Path(path), at) => self.path(ctx, &reader, path.clone(), at)?,
+        let then = at.map(|at| Then::of(ctx, &reader, at)).transpose()?;
+        let views = match (&subject, &then) {
+            (Subject::Path(path), then) => self.path(ctx, &reader, path.clone(), then.as_ref())?,
             (_, None) => vec![self.now(ctx, &reader, &subject)?],
-            (_, Some(at)) => vec![self.then(ctx, &reader, &subject, at)?],
+            (_, Some(then)) => vec![self.then(ctx, &reader, &subject, then)?],
         };
+        if let Some(then) = &then {
+            then.resolved.say(ctx)?;
+        }
+        let also: Vec<u64> = then
+            .iter()
+            .flat_map(|t| t.resolved.also.iter().map(|p| p.0))
+            .collect();
         for view in &views {
             if ctx.out.is_json() {
-                ctx.out.object(&json::who(view))?;
+                ctx.out
+                    .object(&json::who(view).with("also", also.clone()))?;
             } else if let (Some(session), true) = (&view.session, ctx.out.is_quiet()) {
                 ctx.out.essential(session)?;
             } else {
@@ -111,39 +119,36 @@ impl Args {
         })?
     }
 
-    /// From every stretch of authority that the log has.
+    /// From what is kept of every stretch of authority, and the log behind that.
     fn then(
         &self,
         ctx: &Context,
         reader: &Reader,
         subject: &Subject,
-        at: When,
+        then: &Then,
     ) -> Result<WhoView, Stop> {
-        let replay = Replay::of(ctx, reader, at)?;
-        let authority = &replay.authority;
-        let lens = Lens {
-            state: replay.projector.state(),
-            host: reader.host(),
-            shelf: reader,
+        let role = located(ctx, reader, subject)?;
+        let about = ctx.look(reader, |lens| {
+            Ok(match subject {
+                Subject::Session(name) => find(lens.state, name).map(|n| Some(About::Session(n))),
+                Subject::Tree(name) => root(lens.state, name).map(|n| Some(About::Tree(n))),
+                Subject::Item(item) => Ok(Some(About::Item(item.clone().into_bytes()))),
+                Subject::Role(at) => Ok(role
+                    .as_ref()
+                    .and_then(|scope| number(lens.state, at, scope))
+                    .map(About::Role)),
+                Subject::Path(_) => Ok(None),
+            })
+        })??;
+        let Some(about) = about else {
+            return Ok(WhoView::nobody(&self.subject, then.moment));
         };
-        let interval = match subject {
-            Subject::Session(name) => {
-                let number = find(lens.state, name)?;
-                let name = lens.state.name(number);
-                authority.session_at(name.as_bytes(), replay.place)
-            }
-            Subject::Item(item) => authority.item_at(item.as_bytes(), replay.place),
-            Subject::Role(at) => located(ctx, reader, subject)?
-                .and_then(|scope| number(lens.state, at, &scope))
-                .and_then(|role| authority.role_at(role, replay.place)),
-            Subject::Tree(name) => authority.tree_at(root(lens.state, name)?, replay.place),
-            Subject::Path(_) => None,
-        };
-        Ok(match interval {
-            Some(interval) => {
-                lens.who_then(&self.subject, replay.moment, interval, authority.pool())
-            }
-            None => WhoView::nobody(&self.subject, replay.moment),
+        let held = reader.held(&about).map_err(|error| ctx.fault(&error))?;
+        ctx.look(reader, |lens| {
+            Ok(match held.at(then.place) {
+                Some(stretch) => lens.who_then(&self.subject, then.moment, stretch, &held.pool),
+                None => WhoView::nobody(&self.subject, then.moment),
+            })
         })
     }
 
@@ -153,16 +158,14 @@ impl Args {
         ctx: &Context,
         reader: &Reader,
         path: PathBuf,
-        at: Option<When>,
+        at: Option<&Then>,
     ) -> Result<Vec<WhoView>, Stop> {
         let located = reader.locate(&path).map_err(|error| ctx.fault(&error))?;
         let mut state: State = match at {
             None => ctx.look(reader, |lens| Ok(lens.state.clone()))?,
             Some(at) => {
-                let position = Replay::of(ctx, reader, at)?.moment.position;
-                reader
-                    .state_at(position)
-                    .map_err(|error| ctx.fault(&error))?
+                let then = reader.state_at(at.moment.position);
+                then.map_err(|error| ctx.fault(&error))?
             }
         };
         let scope = located.map(|path| state.pool.intern(path));
@@ -210,59 +213,30 @@ fn number(state: &State, at: &RoleAt, scope: &RoleScope<Vec<u8>>) -> Option<Role
     state.find_role(at.role.as_str().as_bytes(), &scope)
 }
 
-/// The log, replayed with every stretch of authority, and the place asked about in it.
-struct Replay {
-    projector: Projector,
-    authority: Authority,
+/// The place asked about.
+struct Then {
     place: Place,
+    /// Where that is: the newest position that was written by then.
     moment: Moment,
+    resolved: Resolved,
 }
 
-impl Replay {
-    fn of(ctx: &Context, reader: &Reader, at: When) -> Result<Self, Stop> {
-        let mut projector = Projector::new();
-        let mut authority = Authority::new();
-        let mut reached = Moment::default();
-        let mut follow = |entry: &Entry, _: &State| {
-            let passed = match at {
-                When::At(position) => entry.at.position <= position,
-                When::Time(time) => entry.at.time <= time,
-            };
-            if passed {
-                reached = entry.at;
+impl Then {
+    fn of(ctx: &Context, reader: &Reader, when: When) -> Result<Self, Stop> {
+        let resolved = Resolved::of(ctx, reader, when)?;
+        let position = resolved.position;
+        let (place, time) = match when {
+            When::Time(time) => (Place::Time(time), time),
+            When::At(_) => {
+                let written = reader.written_at(position);
+                let time = written.map_err(|error| ctx.fault(&error))?;
+                (Place::At(position), time)
             }
         };
-        projector
-            .read(reader, None, &mut [&mut authority, &mut follow])
-            .map_err(|error| ctx.fault(&error))?;
-        let head = projector.position();
-        match at {
-            When::At(asked) if asked > head => {
-                let message =
-                    format!("the log ends at position {head}, and position {asked} was asked for");
-                Err(Fault::new(Cause::BadPosition, message).into())
-            }
-            When::At(position) => {
-                let moment = Moment {
-                    position,
-                    ..reached
-                };
-                Ok(Self {
-                    projector,
-                    authority,
-                    place: Place::At(position),
-                    moment,
-                })
-            }
-            When::Time(time) => {
-                let moment = Moment { time, ..reached };
-                Ok(Self {
-                    projector,
-                    authority,
-                    place: Place::Time(time),
-                    moment,
-                })
-            }
-        }
+        Ok(Self {
+            place,
+            moment: Moment { position, time },
+            resolved,
+        })
     }
 }
