@@ -552,10 +552,7 @@ pub fn decode_body<'a>(
 /// # Errors
 /// A [`Fault`] for bytes that no [`encode`] wrote.
 pub fn decode_body_digests(facts: &[u8]) -> Result<Vec<BodyDigest>, Fault> {
-    decode_fence(facts, 1)?;
-    let mut reader = Facts {
-        rest: &facts[FENCE_BYTES..],
-    };
+    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     let mut digests = Vec::new();
     reader.digests("texts", |_| {})?;
     reader.digests("bodies", |digest| digests.push(digest))?;

@@ -581,6 +581,8 @@ fn a_fence_that_names_a_tree_decodes_to_the_same() {
             assert_eq!(asked, request(command));
             let body = v1::decode_body(&parts.facts, &parts.texts, &parts.bodies, 0);
             assert_eq!(body, Ok(Some(&b"body"[..])));
+            let digests = v1::decode_body_digests(&parts.facts);
+            assert_eq!(digests.map(|d| d.len()), Ok(1));
             let cut = v1::decode_fence(&parts.facts[..v1::FENCE_BYTES + 15], 1);
             assert_eq!(cut, Err(v1::Fault::Short(v1::FENCE_BYTES + 15)));
             let mut odd = parts.facts.clone();

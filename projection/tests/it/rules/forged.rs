@@ -9,7 +9,7 @@ use tenure_core::state::State;
 
 use crate::scene::Scene;
 
-mod frames;
+pub mod frames;
 mod history;
 mod lists;
 mod rights;
