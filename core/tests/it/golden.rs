@@ -578,7 +578,10 @@ fn a_fence_that_names_a_tree_decodes_to_the_same() {
             let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, at.time);
             let asked = asked.expect("it decodes");
             assert_eq!(v1::decode_key(&parts.facts), Ok(asked.input.key));
-            assert_eq!(asked, request(command));
+            assert_eq!(asked, request(command.clone()));
+            let digests = v1::decode_body_digests(&parts.facts);
+            let plain = v1::decode_body_digests(&encoded(command, &events()).facts);
+            assert_eq!(digests, plain, "{name}");
             let body = v1::decode_body(&parts.facts, &parts.texts, &parts.bodies, 0);
             assert_eq!(body, Ok(Some(&b"body"[..])));
             let digests = v1::decode_body_digests(&parts.facts);
