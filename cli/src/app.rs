@@ -185,6 +185,8 @@ pub enum Command {
     /// The way out of each state in which a store refuses to write
     Store(forensics::store::Args),
 
+    /// Who is still there, and what dead holders left; --fix releases what is provable
+    Doctor(operate::doctor::Args),
     /// Hooks in a git repository that ask the ledger before a commit and before refs move
     Guard(operate::guard::Args),
     /// Completions for a shell
@@ -224,7 +226,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Forensics", &["verify", "inspect", "store"]),
-    ("Operate", &["guard", "completions", "man"]),
+    ("Operate", &["doctor", "guard", "completions", "man"]),
 ];
 
 /// The definition of the command line, without the text that only `--help` needs.
@@ -313,6 +315,7 @@ impl Command {
             Self::Verify(args) => args.run(ctx),
             Self::Inspect(args) => args.run(ctx),
             Self::Store(args) => args.run(ctx),
+            Self::Doctor(args) => args.run(ctx),
             Self::Guard(args) => args.run(ctx),
             Self::Completions(args) => args.run(ctx),
             Self::Man(args) => args.run(ctx),

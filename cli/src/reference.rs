@@ -115,6 +115,7 @@ const KINDS: &[(&str, &str)] = &[
         "store, dir, position, incarnation, health, findings, sessions, checkouts, needs",
     ),
     ("demo", "held, broken, story"),
+    ("doctor", "claims, counts, locks, leftovers"),
     (
         "guard",
         "repository, enforced, hooks, locks, locks_cut, uids",

@@ -450,6 +450,15 @@ wire_kinds! {
             /// Why it was removed.
             reason: TextId,
         }
+        /// Takes a role off a holder that is provably dead, for nobody (LIV-13).
+        52 "lapse-role" LapseRole {
+            /// Its name.
+            role: TextId,
+            /// Where.
+            scope: RoleScope<TextId>,
+            /// What was found about the process that it was recorded with.
+            found: Option<ProcessEvidence>,
+        }
         /// Takes a role.
         40 "role-take" TakeRole {
             /// Its name.

@@ -93,6 +93,7 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
         Command::SetAside(c) => Ok(store::set_aside(ask, c)),
         Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
+        Command::LapseRole(c) => role::lapse(ask, c),
         Command::Record(c) => history::record(ask, c),
         Command::TakeRole(c) => role::take(ask, c),
         Command::ReleaseRole(c) => role::release(ask, c),

@@ -379,6 +379,11 @@ pub enum Verb {
         /// Why it was passed.
         reason: String,
     },
+    /// Takes a role off a holder that is provably dead, for nobody.
+    LapseRole {
+        /// Which.
+        at: RoleAt,
+    },
     /// Says that a lock file that git had left was removed.
     RemoveLock {
         /// Where it was.

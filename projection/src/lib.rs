@@ -11,6 +11,7 @@ pub mod authority;
 pub mod call;
 pub mod checkouts;
 pub mod diff;
+pub mod doctor;
 pub mod entry;
 pub mod error;
 pub mod guards;

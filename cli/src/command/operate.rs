@@ -1,5 +1,6 @@
 //! Commands about the program itself.
 
 pub mod completions;
+pub mod doctor;
 pub mod guard;
 pub mod man;

@@ -3,6 +3,7 @@
 mod audit;
 mod contract;
 mod demo;
+mod doctor;
 mod exec;
 mod forensics;
 mod guard;

@@ -129,6 +129,7 @@ impl<'a> Look<'a> {
             (FenceKind::Write, [E::HandedOver(h), E::Joined(j)]) => h.dispatch == j.dispatch,
             (FenceKind::Write, [E::RoleLapsed(l), E::RoleTaken(t)]) => l.role == t.role,
             (FenceKind::Write, [E::Observed(_), E::Shown(_)]) => true,
+            (FenceKind::None, [E::RoleLapsed(_)]) => true,
             (_, [E::Joined(_) | E::RoleLapsed(_) | E::Branched(_)]) => false,
             (FenceKind::Write | FenceKind::Claim, [E::Retired(_), E::Released(r)]) => {
                 r.how == ReleaseCause::RootRetired

@@ -5,13 +5,15 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::command::{CheckRole, ClearRole, ReleaseRole, TakeRole};
+use crate::command::{CheckRole, ClearRole, LapseRole, ReleaseRole, TakeRole};
 use crate::event::{Event, RoleCleared, RoleLapsed, RoleReleased, RoleTaken};
 use crate::generation::{Generation, Standing};
 use crate::holder::{Proof, Verdict};
 use crate::id::{Moment, RoleNo};
 use crate::refusal::{Code, Refusal, Relation};
-use crate::role::{Acting, Held, Requirement, RoleScope, Taking, act, take as taking};
+use crate::role::{
+    Acting, Held, ProcessEvidence, Requirement, RoleScope, Taking, act, take as taking,
+};
 use crate::state::{Holding, Role};
 use crate::text::TextId;
 
@@ -156,21 +158,11 @@ pub(super) fn take(ask: Ask<'_>, c: &TakeRole) -> Result<Decision, Refusal> {
     let named = Named::new(ask, c.role, &c.scope);
     let found = named.find();
     let holding = found.and_then(|(_, role)| role.holding.as_ref());
-    let session = holding.and_then(|h| ask.state.session(h.session));
-    let standing = holding.and_then(|h| ask.state.standing(h.session));
-    let has_holder = standing == Some(Standing::Granted);
-    let (verdict, proofs) = match holding {
-        Some(holding) => evidence_about(ask, holding.session),
-        None => (Verdict::Unknowable, Vec::new()),
-    };
-    let of_process = holding.and(c.found.as_ref()).filter(|found_about| {
-        found.is_some_and(|(_, role)| role.generation == found_about.generation)
-    });
-    let ended = of_process.is_some_and(|process| process.verdict == Verdict::Dead);
-    let judged = if ended { Verdict::Dead } else { verdict };
-    match taking(held(holding, author), has_holder, judged) {
+    let looked = Looked::at(ask, found, c.found.as_ref());
+    let judged = looked.judged();
+    match taking(held(holding, author), looked.has_holder, judged) {
         Taking::Own => return Ok(Decision::nothing()),
-        Taking::Refused => return Err(named.held(holding, Some((verdict, proofs)))),
+        Taking::Refused => return Err(named.held(holding, Some(looked.about_session()))),
         Taking::Taken => {}
     }
     let used_up = || {
@@ -188,20 +180,7 @@ pub(super) fn take(ask: Ask<'_>, c: &TakeRole) -> Result<Decision, Refusal> {
     if let Some(holding) = holding {
         let lapsed = next(generation)?;
         generation = Some(lapsed);
-        let looked = |e: &&crate::holder::Evidence| {
-            session.and_then(|s| ask.state.holding(s.root)) == Some((e.session, e.generation))
-        };
-        events.push(
-            RoleLapsed {
-                role: number,
-                generation: lapsed,
-                session: holding.session,
-                evidence: ask.request.input.evidence.as_ref().filter(looked).cloned(),
-                process: of_process.cloned(),
-                notice: ask.state.next_envelope(),
-            }
-            .into(),
-        );
+        events.push(looked.lapsed(ask, number, holding, lapsed).into());
     }
     events.push(
         RoleTaken {
@@ -216,6 +195,94 @@ pub(super) fn take(ask: Ask<'_>, c: &TakeRole) -> Result<Decision, Refusal> {
         .into(),
     );
     Ok(author.writes(events))
+}
+
+/// What the probe found about whoever holds a role, as far as it is about that holding.
+struct Looked<'a> {
+    /// Whether anybody writes as its session.
+    has_holder: bool,
+    verdict: Verdict,
+    proofs: Vec<Proof>,
+    process: Option<&'a ProcessEvidence>,
+}
+
+impl<'a> Looked<'a> {
+    fn at(
+        ask: Ask<'a>,
+        found: Option<(RoleNo, &'a Role)>,
+        process: Option<&'a ProcessEvidence>,
+    ) -> Self {
+        let holding = found.and_then(|(_, role)| role.holding.as_ref());
+        let standing = holding.and_then(|h| ask.state.standing(h.session));
+        let (verdict, proofs) = match holding {
+            Some(holding) => evidence_about(ask, holding.session),
+            None => (Verdict::Unknowable, Vec::new()),
+        };
+        let of_this =
+            |e: &&ProcessEvidence| found.is_some_and(|(_, r)| r.generation == e.generation);
+        Self {
+            has_holder: standing == Some(Standing::Granted),
+            verdict,
+            proofs,
+            process: holding.and(process).filter(of_this),
+        }
+    }
+
+    /// The verdict of both: either's end ends the holding.
+    fn judged(&self) -> Verdict {
+        let ended = self
+            .process
+            .is_some_and(|process| process.verdict == Verdict::Dead);
+        if ended { Verdict::Dead } else { self.verdict }
+    }
+
+    fn about_session(&self) -> (Verdict, Vec<Proof>) {
+        (self.verdict, self.proofs.clone())
+    }
+
+    fn lapsed(
+        &self,
+        ask: Ask<'_>,
+        role: RoleNo,
+        holding: &Holding,
+        generation: Generation,
+    ) -> RoleLapsed {
+        let session = ask.state.session(holding.session);
+        let about = |e: &&crate::holder::Evidence| {
+            session.and_then(|s| ask.state.holding(s.root)) == Some((e.session, e.generation))
+        };
+        RoleLapsed {
+            role,
+            generation,
+            session: holding.session,
+            evidence: ask.request.input.evidence.as_ref().filter(about).cloned(),
+            process: self.process.cloned(),
+            notice: ask.state.next_envelope(),
+        }
+    }
+}
+
+/// Takes a role off a holder that is provably dead, or whose session nobody holds, for nobody: the clean-up. Whoever
+/// took it meanwhile is not touched, since the evidence is about another holding (LIV-13, LIV-14).
+pub(super) fn lapse(ask: Ask<'_>, c: &LapseRole) -> Result<Decision, Refusal> {
+    let named = Named::new(ask, c.role, &c.scope);
+    let found = named.find();
+    let Some((number, role)) = found else {
+        return Ok(Decision::nothing());
+    };
+    let Some(holding) = &role.holding else {
+        return Ok(Decision::nothing());
+    };
+    let looked = Looked::at(ask, found, c.found.as_ref());
+    if looked.has_holder && looked.judged() != Verdict::Dead {
+        return Err(named.held(Some(holding), Some(looked.about_session())));
+    }
+    let Some(generation) = role.generation.next(ask.state.incarnation) else {
+        let used_up = format!("{} has used up its generations", named.subject());
+        return Err(named.held(Some(holding), None).say(used_up));
+    };
+    let lapsed = looked.lapsed(ask, number, holding, generation);
+    Ok(Decision::plain(vec![lapsed.into()]))
 }
 
 /// Gives a role back: its holder only; what the asker gave back already is the same answer.

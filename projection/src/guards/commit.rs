@@ -175,11 +175,11 @@ impl Lens<'_> {
                 let places = former.places.iter();
                 let places = places.map(|p| (p.source, p.dispatch, &p.scope));
                 let by = (number, Some((former.generation, former.holder)));
-                found.extend(self.claims(asker, by, places, located));
+                found.extend(self.claimed_there(asker, by, places, located));
             }
             if Some(number) != asker && !session.retired {
                 let places = self.state.presence(number);
-                found.extend(self.claims(asker, (number, None), places, located));
+                found.extend(self.claimed_there(asker, (number, None), places, located));
             }
         }
         found.sort_by_key(|along| (along.claim, along.session));
@@ -217,7 +217,7 @@ impl Lens<'_> {
         }
     }
 
-    fn claims<'s>(
+    fn claimed_there<'s>(
         &self,
         asker: Option<SessionNo>,
         (session, former): (SessionNo, Option<(Generation, Holder)>),
@@ -255,7 +255,11 @@ impl Lens<'_> {
         let record = self.state.session(session)?;
         let held = match former {
             Some((_, holder)) => Some(holder),
-            None => record.holder,
+            // A session of a tree is held with it.
+            None => self
+                .state
+                .tree_holder(record.root)
+                .map(|(holder, _)| holder),
         };
         let holder = held.map(|holder| self.holder(&holder));
         let dead = holder.as_ref().is_none_or(|h| h.verdict == Verdict::Dead);

@@ -144,6 +144,7 @@ impl Said<'_> {
             }
             Command::CheckWrite(c) => self.texts(c.writes.iter().map(|w| w.path)),
             Command::TakeRole(c) => self.role(c.role, &c.scope, None),
+            Command::LapseRole(c) => self.role(c.role, &c.scope, None),
             Command::ReleaseRole(c) => self.role(c.role, &c.scope, None),
             Command::CheckRole(c) => {
                 self.role(c.role, &c.scope, None);

@@ -116,8 +116,14 @@ fn about_a_holder(
     command: &mut Command,
     texts: &Texts,
 ) -> Result<Option<Evidence>, Error> {
-    if let Command::TakeRole(take) = command {
-        return rights::look_at_holder(store, take, texts);
+    match command {
+        Command::TakeRole(c) => {
+            return rights::look_at_holder(store, (c.role, &c.scope), &mut c.found, texts);
+        }
+        Command::LapseRole(c) => {
+            return rights::look_at_holder(store, (c.role, &c.scope), &mut c.found, texts);
+        }
+        _ => {}
     }
     Ok(match verb {
         Verb::HandOff { to, .. } => evidence(store, to, |_, _| true)?,

@@ -14,7 +14,7 @@ mod git;
 mod hook;
 mod hooks;
 mod install;
-mod status;
+pub mod status;
 mod trial;
 mod unlock;
 

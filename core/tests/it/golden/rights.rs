@@ -1,7 +1,8 @@
 //! Samples of the kinds that roles, hand-overs, policies and disclosures are made of.
 
 use tenure_core::command::{
-    Attend, CheckRole, CheckWrite, ClearRole, Command, HandOff, ReleaseRole, SetPolicy, TakeRole,
+    Attend, CheckRole, CheckWrite, ClearRole, Command, HandOff, LapseRole, ReleaseRole, SetPolicy,
+    TakeRole,
 };
 use tenure_core::disclosure::{Peer, Rule};
 use tenure_core::event::{
@@ -60,6 +61,12 @@ pub fn commands() -> Vec<Command> {
             role: text(0),
             scope: place(),
             process: Some(bearer().bearing),
+            found: Some(process()),
+        }
+        .into(),
+        LapseRole {
+            role: text(0),
+            scope: place(),
             found: Some(process()),
         }
         .into(),

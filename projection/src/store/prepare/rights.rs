@@ -1,7 +1,8 @@
 //! Roles, hand-overs and policies: what their commands name, and what is found about those in their way.
 
 use tenure_core::command::{
-    Attend, CheckRole, CheckWrite, ClearRole, Command, HandOff, ReleaseRole, SetPolicy, TakeRole,
+    Attend, CheckRole, CheckWrite, ClearRole, Command, HandOff, LapseRole, ReleaseRole, SetPolicy,
+    TakeRole,
 };
 use tenure_core::holder::{Evidence, judge};
 use tenure_core::limits;
@@ -26,6 +27,15 @@ impl Writing<'_> {
                     role,
                     scope,
                     process: bearing.transpose()?,
+                    found: None,
+                }
+                .into()
+            }
+            Verb::LapseRole { at } => {
+                let Requirement { role, scope } = self.role(at)?;
+                LapseRole {
+                    role,
+                    scope,
                     found: None,
                 }
                 .into()
@@ -109,23 +119,24 @@ impl Writing<'_> {
     }
 }
 
-/// What the probe says about whoever holds the role that is to be taken: of the session's holder, and in the
-/// command of the process that the role was recorded with.
+/// What the probe says about whoever holds a role that is to be taken or to lapse: of the session's holder, and in
+/// `process` of the process that the role was recorded with.
 pub(super) fn look_at_holder(
     store: &Store,
-    command: &mut TakeRole,
+    (role, scope): (TextId, &role::RoleScope<TextId>),
+    process: &mut Option<ProcessEvidence>,
     texts: &Texts,
 ) -> Result<Option<Evidence>, Error> {
     store.catch_up()?;
     let live = store.live.read();
     let state = &live.state;
     let text = |t: &TextId| texts.get(*t);
-    let number = state.find_role(text(&command.role), &command.scope.map(text));
+    let number = state.find_role(text(&role), &scope.map(text));
     let found = number.and_then(|n| state.role(n));
     let Some((role, holding)) = found.and_then(|role| Some((role, role.holding.as_ref()?))) else {
         return Ok(None);
     };
-    command.found = holding.process.map(|bearing| {
+    *process = holding.process.map(|bearing| {
         let (verdict, proofs) = judge(&bearing, &store.host().sight(&bearing));
         ProcessEvidence {
             generation: role.generation,

@@ -131,6 +131,7 @@ pub fn good() -> Vec<(Fence, Vec<Event>)> {
             api,
             vec![lapsed(WEB, 2, 6), taken(HELD, (1, 2), 3, 2).into()],
         ),
+        one(none, lapsed(WEB, 2, 6)),
         one(web, released(HELD, WEB)),
         one(none, cleared(WEB, 2, 6)),
         one(api, over(1)),

@@ -52,6 +52,7 @@ fn about_a_role(words: &Words<'_>, what: &str) -> Verb {
                 .map(|pid| ProcessChoice::Pid(pid.parse().expect("a pid"))),
         },
         "release" => Verb::ReleaseRole { at },
+        "lapse" => Verb::LapseRole { at },
         "check" => Verb::CheckRole {
             at,
             generation: words
