@@ -116,7 +116,8 @@ fn who_now_is_who_at_the_head() {
     );
     assert!(user.run("who item:none").ended(1).out.contains("nobody"));
     user.run("who nobody").ended(66);
-    user.run("who role:r@s").ended(64);
+    user.run("who role:r@s").ended(1);
+    user.run("who tree:nobody").ended(66);
 }
 
 /// A time is answered by what the log had then.

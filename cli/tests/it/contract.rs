@@ -113,6 +113,9 @@ fn every_kind_has_the_fields_that_the_page_says() {
         show run:1 --session api
         revert --as api@2 --to 0
         history api --all
+        register sub --parent api@2
+        tree sub
+        release --as sub@1
         retire web@1
         demo
         nonsense";

@@ -377,7 +377,7 @@ pub fn rounds() -> usize {
 }
 
 /// Starts a command that waits for its standard input to end before it does anything.
-fn waiting(user: &Terminal, line: &str) -> Child {
+pub fn waiting(user: &Terminal, line: &str) -> Child {
     let tenure = env!("CARGO_BIN_EXE_tenure");
     let mut command = Command::new("sh");
     command

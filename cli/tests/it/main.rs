@@ -16,5 +16,6 @@ mod readme;
 mod sessions;
 mod snapshot;
 mod terminal;
+mod trees;
 mod usage;
 mod work;
