@@ -271,7 +271,7 @@ impl Reader {
             };
             let names = |a: Activity| a.kind == kind && decoded.texts.get(a.id) == id;
             for event in &decoded.events {
-                match event {
+                let (how, is_its) = match event {
                     Event::Recorded(e) if within(e.session) => {
                         if e.closes.is_some_and(names)
                             && let Some(view) = &mut found
@@ -286,38 +286,35 @@ impl Reader {
                                 ended: None,
                             });
                         }
+                        continue;
                     }
-                    Event::Retired(e) if within(e.session) => {
-                        if let Some(view) = &mut found {
-                            view.end(ActivityState::Cancelled, at);
-                        }
-                    }
-                    Event::Reconciled(e) if within(e.session) => {
-                        let how = match e.how {
-                            Reconciliation::Interrupted => ActivityState::Interrupted,
-                            Reconciliation::ParentCancelled => ActivityState::Cancelled,
-                        };
-                        if let Some(view) = &mut found {
-                            view.end(how, at);
-                        }
-                    }
-                    Event::Released(e) if released(state, &lineage, e.root, at.position) => {
-                        if let Some(view) = &mut found {
-                            view.end(ActivityState::Cancelled, at);
-                        }
+                    Event::Retired(e) => (ActivityState::Cancelled, within(e.session)),
+                    Event::Reconciled(e) => (reconciled(e.how), within(e.session)),
+                    Event::Released(e) => {
+                        let released = released(state, &lineage, e.root, at.position);
+                        (ActivityState::Cancelled, released)
                     }
                     // Every ancestor below is over where the branch begins.
-                    Event::Branched(e) if lineage.iter().any(|s| s.session == e.session) => {
-                        if let Some(view) = &mut found {
-                            view.end(ActivityState::Interrupted, at);
-                        }
+                    Event::Branched(e) => {
+                        let is_its = lineage.iter().any(|s| s.session == e.session);
+                        (ActivityState::Interrupted, is_its)
                     }
-                    _ => {}
+                    _ => continue,
+                };
+                if let Some(view) = found.as_mut().filter(|_| is_its) {
+                    view.end(how, at);
                 }
             }
             Ok(true)
         })?;
         Ok(found)
+    }
+}
+
+fn reconciled(how: Reconciliation) -> ActivityState {
+    match how {
+        Reconciliation::Interrupted => ActivityState::Interrupted,
+        Reconciliation::ParentCancelled => ActivityState::Cancelled,
     }
 }
 

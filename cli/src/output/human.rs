@@ -175,22 +175,9 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
             ),
         );
     }
-    row(
-        "since",
-        format!(
-            "{} ({})",
-            rfc3339(session.since.time),
-            age(session.since.time, now)
-        ),
-    );
-    row(
-        "last seen",
-        format!(
-            "{} ({})",
-            rfc3339(session.last_seen.time),
-            age(session.last_seen.time, now)
-        ),
-    );
+    let when = |time: Time| format!("{} ({})", rfc3339(time), age(time, now));
+    row("since", when(session.since.time));
+    row("last seen", when(session.last_seen.time));
     if let Some(status) = &session.status {
         row("status", status.clone());
     }

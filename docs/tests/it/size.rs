@@ -8,10 +8,33 @@ const FILE_LINES_HARD: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Files that may be longer, each with its reason: tables that are read as one, and tests over them.
-const LONG_FILES: &[(&str, &str)] = &[];
+const LONG_FILES: &[(&str, &str)] = &[
+    ("core/src/event.rs", "one table: every event"),
+    ("core/tests/it/golden.rs", "one table: a line of every kind"),
+];
 
 /// Functions that may be longer: (file, function, reason).
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
+    (
+        "core/tests/it/meeting.rs",
+        "a_meeting_is_as_certain_as_what_proves_it",
+        "one table: every combination",
+    ),
+    (
+        "projection/tests/it/audit.rs",
+        "cases",
+        "one table: every guard",
+    ),
+    (
+        "projection/tests/it/rules/tree/forged.rs",
+        "cases",
+        "one table: every forged event of a tree",
+    ),
+    (
+        "projection/tests/it/rules/tree/forged.rs",
+        "never",
+        "one table: every fence that no event of a tree stands on",
+    ),
     (
         "projection/tests/it/rules/forged.rs",
         "each_kind_of_event_is_honoured_under_its_own_fence_only",

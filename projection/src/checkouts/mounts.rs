@@ -114,15 +114,15 @@ mod tests {
             root: root.into(),
             point: point.into(),
         };
-        let own = mount("8:1", "/home/w/src", "/mnt");
+        let own = mount("8:1", "/houses/w/src", "/mnt");
         let at = |other: &Mount| elsewhere(&own, Path::new("/mnt/a"), other);
         let is = |path: &str| Some(PathBuf::from(path));
-        assert_eq!(at(&mount("8:1", "/", "/")), is("/home/w/src/a"));
-        assert_eq!(at(&mount("8:1", "/home", "/h")), is("/h/w/src/a"));
-        assert_eq!(at(&mount("8:1", "/home/w/src", "/x")), is("/x/a"));
-        assert_eq!(at(&mount("8:1", "/home/w/src/a", "/y")), is("/y"));
+        assert_eq!(at(&mount("8:1", "/", "/")), is("/houses/w/src/a"));
+        assert_eq!(at(&mount("8:1", "/houses", "/h")), is("/h/w/src/a"));
+        assert_eq!(at(&mount("8:1", "/houses/w/src", "/x")), is("/x/a"));
+        assert_eq!(at(&mount("8:1", "/houses/w/src/a", "/y")), is("/y"));
         assert_eq!(at(&mount("8:2", "/", "/")), None);
-        assert_eq!(at(&mount("8:1", "/home/w/src/b", "/y")), None);
+        assert_eq!(at(&mount("8:1", "/houses/w/src/b", "/y")), None);
         assert_eq!(at(&own), None);
     }
 }

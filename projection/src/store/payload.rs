@@ -131,6 +131,13 @@ impl Said<'_> {
                 self.activity(c.opens);
                 self.activity(c.closes);
             }
+            other => self.about_rights(other),
+        }
+    }
+
+    /// Commands about roles, hand-over and policies.
+    fn about_rights(&mut self, command: &Command) {
+        match command {
             Command::HandOff(c) => {
                 self.number(c.dispatch.0);
                 self.text(Some(c.to));

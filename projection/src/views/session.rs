@@ -97,26 +97,7 @@ impl Lens<'_> {
             let rows = session.inbox.iter().filter_map(|e| self.state.envelope(*e));
             rows.filter(|row| row.state == state).count()
         };
-        let mut tops: Vec<String> = self
-            .state
-            .presence(number)
-            .map(|(_, _, scope)| match &scope.repository {
-                Some(repository) => self.text(repository.top),
-                None => self.text(scope.path),
-            })
-            .collect();
-        tops.sort();
-        tops.dedup();
-        let mut superprojects: Vec<String> = self
-            .state
-            .presence(number)
-            .filter_map(|(_, _, scope)| {
-                let scope = scope.map(|s| self.state.pool.get(*s));
-                Some(shown(scope.repository?.superproject()?))
-            })
-            .collect();
-        superprojects.sort();
-        superprojects.dedup();
+        let (tops, superprojects) = self.places(number);
         let holder = self.state.writer(number);
         Some(SessionView {
             number,
@@ -163,6 +144,25 @@ impl Lens<'_> {
                 .map(|a| format!("{}:{}", a.kind.as_str(), shown(a.id.as_bytes())))
                 .collect(),
         })
+    }
+
+    /// The top directories where a session is present, and the repositories that those are submodules of.
+    fn places(&self, number: SessionNo) -> (Vec<String>, Vec<String>) {
+        let presence = || self.state.presence(number).map(|(_, _, scope)| scope);
+        let sorted = |mut texts: Vec<String>| {
+            texts.sort();
+            texts.dedup();
+            texts
+        };
+        let tops = presence().map(|scope| match &scope.repository {
+            Some(repository) => self.text(repository.top),
+            None => self.text(scope.path),
+        });
+        let superprojects = presence().filter_map(|scope| {
+            let scope = scope.map(|s| self.state.pool.get(*s));
+            Some(shown(scope.repository?.superproject()?))
+        });
+        (sorted(tops.collect()), sorted(superprojects.collect()))
     }
 
     /// Where a session was branched.

@@ -198,6 +198,37 @@ fn agrees(view: &WhoView, interval: Option<&Interval>) -> Result<(), TestCaseErr
     Ok(())
 }
 
+/// The same answers from the state alone, as `who` without a position gives them.
+fn by_state_alone(
+    scene: &Scene,
+    brute: &State,
+    authority: &Authority,
+    at: When,
+) -> Result<(), TestCaseError> {
+    let lens = Lens {
+        state: brute,
+        host: &*scene.stage,
+        shelf: &Bare,
+    };
+    for name in SESSIONS {
+        if let Some(number) = brute.find(name.as_bytes()) {
+            agrees(
+                &lens.who_session(name, number),
+                authority.session_at(name.as_bytes(), at),
+            )?;
+            let root = brute.session(number).map_or(number, |s| s.root);
+            agrees(&lens.who_tree(name, root), authority.tree_at(root, at))?;
+        }
+    }
+    for item in ITEMS {
+        agrees(
+            &lens.who_item(item, item.as_bytes()),
+            authority.item_at(item.as_bytes(), at),
+        )?;
+    }
+    Ok(())
+}
+
 fn compare(scene: &Scene) -> Result<(), TestCaseError> {
     let head = Position(scene.frames());
     let (mut projector, mut authority) = (Projector::new(), Authority::new());
@@ -244,28 +275,7 @@ fn compare(scene: &Scene) -> Result<(), TestCaseError> {
                 position
             );
         }
-        // The same answers from the state alone, as `who` without a position gives them.
-        let lens = Lens {
-            state: &brute,
-            host: &*scene.stage,
-            shelf: &Bare,
-        };
-        for name in SESSIONS {
-            if let Some(number) = brute.find(name.as_bytes()) {
-                agrees(
-                    &lens.who_session(name, number),
-                    authority.session_at(name.as_bytes(), at),
-                )?;
-                let root = brute.session(number).map_or(number, |s| s.root);
-                agrees(&lens.who_tree(name, root), authority.tree_at(root, at))?;
-            }
-        }
-        for item in ITEMS {
-            agrees(
-                &lens.who_item(item, item.as_bytes()),
-                authority.item_at(item.as_bytes(), at),
-            )?;
-        }
+        by_state_alone(scene, &brute, &authority, at)?;
     }
     for name in SESSIONS {
         prop_assert_eq!(

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use tenure_projection::call::{ProcessChoice, Verb};
+use tenure_projection::call::{Bearer, Label, ProcessChoice, Verb};
 use tenure_projection::core::decide::describe;
 use tenure_projection::core::id::{Name, Token};
 use tenure_projection::core::refusal::Code;
@@ -70,32 +70,18 @@ impl Args {
         // Before there is anything to hand signals to: one that comes in between must not be lost.
         let signals = signals()?;
         let gate = Gate::start(&self.command)?;
-        let holding = |adopt: bool| {
-            let bearer = self.holding.bearer(ProcessChoice::Pid(gate.pid()));
-            let (name, labels) = (name.clone(), labels.clone());
-            match adopt {
-                true => Verb::Adopt {
-                    name,
-                    bearer,
-                    labels,
-                },
-                false => Verb::Register {
-                    name,
-                    bearer,
-                    labels,
-                    checkout: std::env::current_dir().ok(),
-                },
-            }
-        };
+        let bearer = self.holding.bearer(ProcessChoice::Pid(gate.pid()));
         let taken = match source {
-            None => take(ctx, &store, &name, force, &holding),
+            None => take(ctx, &store, &name, force, &|adopt| {
+                grant_of(adopt, name.clone(), bearer.clone(), labels.clone())
+            }),
             Some(source) => {
                 let verb = Verb::Branch {
                     source,
                     name: name.clone(),
                     at: None,
-                    bearer: self.holding.bearer(ProcessChoice::Pid(gate.pid())),
-                    labels: labels.clone(),
+                    bearer,
+                    labels,
                     checkout: std::env::current_dir().ok(),
                 };
                 ctx.execute(&store, Mutation::new(verb, &Keyed::default()))
@@ -135,6 +121,23 @@ impl Args {
             ctx.execute(&store, mutation)?;
         }
         Ok(Exit::of_command(code))
+    }
+}
+
+/// The call that grants the session to the command.
+fn grant_of(adopt: bool, name: Name, bearer: Bearer, labels: Vec<Label>) -> Verb {
+    if adopt {
+        return Verb::Adopt {
+            name,
+            bearer,
+            labels,
+        };
+    }
+    Verb::Register {
+        name,
+        bearer,
+        labels,
+        checkout: std::env::current_dir().ok(),
     }
 }
 

@@ -62,6 +62,13 @@ impl Writing<'_> {
                 }
                 .into()
             }
+            other => return self.about_work_and_places(other),
+        }))
+    }
+
+    /// A command about a hand-over or a policy; `None` for any other verb.
+    fn about_work_and_places(&mut self, verb: &Verb) -> Result<Option<Command>, Error> {
+        Ok(Some(match verb {
             Verb::HandOff {
                 dispatch,
                 to,
