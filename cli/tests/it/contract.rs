@@ -102,6 +102,10 @@ fn every_kind_has_the_fields_that_the_page_says() {
         who item:nothing
         who ./src
         log
+        role take command --scope src --as web@1
+        role list
+        policy set disclose --scope src
+        policy list
         status
         outcome nothing
         verify
@@ -203,6 +207,8 @@ const CASES: &[(&str, &str, i32)] = &[
     ("retire web@2 --if-idle", "open-obligations", 11),
     ("register api", "already-active", 12),
     ("adopt api", "held", 12),
+    ("role take lead --scope w --as web@2", "role-held", 12),
+    ("note x --as web@2 --require lead@v", "role-stale", 10),
     ("note x --as nobody@1", "unknown-session", 66),
     ("accept d99 --as api@1", "unknown-dispatch", 66),
     ("ack e99 --as api@1", "unknown-envelope", 66),
@@ -237,7 +243,8 @@ fn exit_codes_are_those_of_the_page() {
          dispatch login --to api
          dispatch style --to web --as api@1
          accept d1 --as api@1 --idempotency-key k1
-         dispatch idle --to web",
+         dispatch idle --to web
+         role take lead --scope w --as api@1",
     );
     user.play("adopt web --force --reason why");
     for &(line, code, exit) in CASES {

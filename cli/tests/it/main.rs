@@ -13,6 +13,7 @@ mod looking;
 mod mail;
 mod questions;
 mod readme;
+mod roles;
 mod sessions;
 mod snapshot;
 mod terminal;

@@ -10,6 +10,7 @@ mod git;
 mod guards;
 mod host;
 mod projector;
+mod races;
 mod rules;
 mod scene;
 mod snapshots;

@@ -1,10 +1,14 @@
 //! Roles: one holder within a scope, checked where it is used (ROL).
 
+use std::time::Duration;
+
 use tenure_core::event::Event;
 use tenure_core::holder::{Answer, Verdict};
 use tenure_core::refusal::Code;
+use tenure_log::journal::Deadline;
 use tenure_projection::authority::{Authority, When};
 use tenure_projection::core::id::{Position, RoleNo};
+use tenure_projection::error::Failure;
 use tenure_projection::projector::Projector;
 
 use crate::scene::Scene;
@@ -291,4 +295,66 @@ fn who_held_a_role_is_known_for_every_position() {
     for (position, holder) in expected {
         assert_eq!(at(position), holder, "at {position}");
     }
+}
+
+/// ROL-9, A08: a wait takes the role when it is free and not before, one of many waiters at a time; who waits in
+/// vain has taken nothing and is told who holds it.
+#[test]
+fn a_wait_is_bounded_and_has_one_winner() {
+    let scene = Scene::new();
+    scene.play("register holder \n role take command w as=holder@1");
+    let waiters: Vec<String> = (0..4).map(|n| format!("waiter{n}")).collect();
+    for waiter in &waiters {
+        scene.play(&format!("register {waiter}"));
+    }
+    let wait = |waiter: &str, bound| {
+        let words = format!("role take command w as={waiter}@1");
+        let call = crate::scene::line::call(&crate::scene::line::Words::parse(&words));
+        scene
+            .another()
+            .execute_when_free(call, Deadline::after(bound))
+    };
+    // In vain: what stands is one refusal, recorded once.
+    let frames = scene.frames();
+    let vain = wait("waiter0", Duration::from_millis(30));
+    assert!(
+        matches!(&vain, Err(Failure::Refused(r)) if r.code == Code::RoleHeld),
+        "{vain:?}"
+    );
+    assert_eq!(scene.frames(), frames + 1);
+    assert_eq!(scene.run("roles"), "command@w 1 holder");
+    // A token that is lost does not wait for anything.
+    scene.play("adopt waiter0 as=waiter0@1");
+    let lost = wait("waiter0", Duration::from_secs(600));
+    assert!(matches!(&lost, Err(Failure::Refused(r)) if r.code == Code::StaleGeneration));
+    let (scene, wait) = (&scene, &wait);
+    // Each waiter gets it in turn, when the one before gives it back.
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = waiters[1..]
+            .iter()
+            .map(|waiter| {
+                scope.spawn(move || {
+                    let taken = wait(waiter, Duration::from_secs(60)).expect("it is free at last");
+                    let held = scene.run("roles");
+                    assert!(held.ends_with(waiter.as_str()), "{held}");
+                    scene.play(&format!("role release command w as={waiter}@1"));
+                    taken.at.position
+                })
+            })
+            .collect();
+        scene.play("role release command w as=holder@1");
+        let mut positions: Vec<_> = waiting
+            .into_iter()
+            .map(|w| w.join().expect("it took it"))
+            .collect();
+        positions.sort_unstable();
+        positions.dedup();
+        assert_eq!(positions.len(), 3);
+    });
+    assert_eq!(scene.run("roles"), "command@w 4 -");
+    // The death of a holder stands in no log, and is seen all the same.
+    scene.play("role take command w as=holder@1");
+    scene.stage.sees(77, Answer::NoSuchProcess);
+    let taken = wait("waiter1", Duration::from_secs(60));
+    assert!(taken.is_ok(), "{taken:?}");
 }
