@@ -143,6 +143,33 @@ fn two_copies_are_two_lives() {
     assert!(note(&Session::of(&copy, theirs.token().clone()), "x").is_err());
 }
 
+/// A copy of a store in which nothing has happened yet begins a life of its own too: its first frame says so.
+#[test]
+fn a_copied_store_without_a_frame_is_settled() {
+    let ground = Ground::new();
+    drop(ground.open());
+    let other = Ground::new();
+    copy(&ground.dir, &other.dir);
+    assert!(has_moved(other.try_open()));
+    let host = other.host.clone();
+    let settled = settle(
+        &other.options(),
+        host,
+        None,
+        Settlement::Copied,
+        "to try".into(),
+    );
+    assert_eq!(settled.expect("settled").at.position.0, 1);
+    let (original, copied) = (ground.open(), other.open());
+    note(&session(&original, "api"), "here").expect("noted");
+    note(&session(&copied, "api"), "there").expect("noted");
+    let lives = [&original, &copied].map(|store| store.view(|state| state.incarnation));
+    let [one, two] = lives.map(|life| life.expect("it reads"));
+    assert!(one < two, "{one} and {two}");
+    ground.assert_clean();
+    other.assert_clean();
+}
+
 /// E19, REG-12: files put back over a store that stays where it is: the page that knew better says so, and a client's number
 /// from the future is refused. Where the page was put back too, only a receipt that was kept outside can tell.
 #[test]
