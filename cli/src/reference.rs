@@ -121,6 +121,10 @@ const KINDS: &[(&str, &str)] = &[
         "repository, enforced, hooks, locks, locks_cut, uids",
     ),
     ("guard-files", "what, files"),
+    (
+        "guard-shell",
+        "verb, changes, directory, paths, sweeping, others, instruction",
+    ),
     ("guard-test", "tried, expected, holds, said"),
     (
         "verify",

@@ -136,7 +136,7 @@ impl Lens<'_> {
         let alone = root.tree.members.is_empty();
         let pending = root.tree.standing == TreeStanding::PendingPublish;
         // A retired root may still be what its children are held through.
-        if record.retired && !(number == record.root && !alone) && !pending {
+        if record.retired && (alone || number != record.root) && !pending {
             return None;
         }
         let held = match number == record.root {

@@ -6,9 +6,11 @@
 mod commit;
 mod locks;
 mod repository;
+mod shell;
 
 pub use commit::{Along, Claim, Located, Staged, locate_staged};
 pub use locks::{
     Doubt, Kept, LockFile, LockVerdict, Locks, Removed, judge_lock, locks, owners, unlock,
 };
 pub use repository::{GitRepository, GuardError, Worktree};
+pub use shell::{Change, GitCommand, changing, classify};

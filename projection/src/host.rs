@@ -23,6 +23,7 @@ use tenure_log::storage::disk::Disk;
 
 mod kept;
 mod openers;
+mod pinned;
 mod procfs;
 #[cfg(any(test, feature = "testkit"))]
 mod scripted;
@@ -41,6 +42,7 @@ use linux as kernel;
 pub use scripted::Scripted;
 
 pub use openers::{Hold, Opener, Openers, Wanted, openers};
+pub use pinned::Pinned;
 
 use kept::Kept;
 

@@ -127,25 +127,30 @@ fn claim<'v>(doctor: &'v Value, name: &str) -> &'v Value {
         .expect("it is listed")
 }
 
+/// Three claims of an earlier boot, five of processes that are gone, and four that are nobody's to release.
+fn leave_eight_stale(user: &Terminal) {
+    remember_an_earlier_boot(user);
+    user.play(&format!("register alive --pid {}", std::process::id()));
+    user.play("register nobody --pid none");
+    for name in ["boot1", "boot2", "boot3"] {
+        register(user, name, Recorded::InAnEarlierBoot);
+    }
+    register(user, "foreign", Recorded::OnAnotherHost);
+    register(user, "malformed", Recorded::Malformed);
+    for n in 1..=5 {
+        let holder = sleeper();
+        user.play(&format!("register gone{n} --pid {}", holder.id()));
+        end(holder);
+    }
+}
+
 /// LIV-13, LIV-15, LIV-2, LIV-3, LIV-7, LIV-9, C01, C03: the clean-up of eight stale claims, three of a previous boot and five of
 /// dead pids: exactly those are released, with the sum and its parts; the living, another host's and what is malformed stay.
 /// Whoever was released is fenced, and everybody can adopt what they held.
 #[test]
 fn eight_stale_claims_are_released_and_nothing_else() {
     let user = Terminal::new();
-    remember_an_earlier_boot(&user);
-    user.play(&format!("register alive --pid {}", std::process::id()));
-    user.play("register nobody --pid none");
-    for name in ["boot1", "boot2", "boot3"] {
-        register(&user, name, Recorded::InAnEarlierBoot);
-    }
-    register(&user, "foreign", Recorded::OnAnotherHost);
-    register(&user, "malformed", Recorded::Malformed);
-    for n in 1..=5 {
-        let holder = sleeper();
-        user.play(&format!("register gone{n} --pid {}", holder.id()));
-        end(holder);
-    }
+    leave_eight_stale(&user);
     user.play("dispatch item --to gone1\naccept d1 --as gone1@1");
     let frames = user.json("status")["position"].clone();
     let seen = user.run("--json doctor").ended(1).object();
@@ -262,6 +267,21 @@ fn a_clean_up_never_removes_a_new_claim() {
     }
 }
 
+/// Looks until the role of the runner has that verdict.
+fn until_role_is(user: &Terminal, verdict: &str) -> Value {
+    loop {
+        let doctor = user.run("--json doctor").object();
+        let is = |c: &Value| c["name"] == "deploy@site" && c["verdict"] == verdict;
+        if doctor["claims"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(is))
+        {
+            return doctor;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// ROL-5, LIV-3: a tree is released by its root, whose sessions and roles end with it; a role of a process that is gone
 /// lapses although its session lives on, which is told.
 #[test]
@@ -283,18 +303,7 @@ fn trees_and_roles_are_listed_and_released_too() {
         ])
         .spawn()
         .expect("it runs");
-    let listed = loop {
-        let listed = user.run("--json doctor").object();
-        let names = |c: &Value| c["name"] == "deploy@site";
-        if listed["claims"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(names))
-        {
-            break listed;
-        }
-        std::thread::yield_now();
-    };
-    assert_eq!(claim(&listed, "deploy@site")["verdict"], "alive");
+    let listed = until_role_is(&user, "alive");
     // The runner is killed first, so that it gives nothing back.
     let process = claim(&listed, "deploy@site")["holder"]["pid"].to_string();
     end(ran);
@@ -306,11 +315,7 @@ fn trees_and_roles_are_listed_and_released_too() {
             .success()
     );
     end(holder);
-    let mut doctor = user.run("--json doctor").object();
-    while claim(&doctor, "deploy@site")["verdict"] != "dead" {
-        std::thread::yield_now();
-        doctor = user.run("--json doctor").object();
-    }
+    let doctor = until_role_is(&user, "dead");
     assert_eq!(claim(&doctor, "root")["kind"], "tree");
     assert_eq!(claim(&doctor, "child")["through"], "root");
     assert_eq!(claim(&doctor, "lead@here")["through"], "root");

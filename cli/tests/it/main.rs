@@ -10,6 +10,7 @@ mod guard;
 mod histories;
 mod hostile;
 mod looking;
+mod loss;
 mod mail;
 mod questions;
 mod readme;

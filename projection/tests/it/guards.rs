@@ -1,3 +1,4 @@
 //! Guards: what they see of real repositories.
 
 mod locks;
+mod shell;

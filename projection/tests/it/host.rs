@@ -119,6 +119,31 @@ fn a_process_that_is_stopped_is_alive() {
     assert_verdict(&host, &record, Verdict::Alive);
 }
 
+/// LIV-5, LIV-17: a process whose parent ended goes to another parent, and is the one that was recorded all the same.
+#[test]
+fn a_process_that_got_another_parent_is_alive() {
+    let (_dir, host) = system();
+    // The shell tells the number and ends; what it started goes on.
+    let output = Command::new("sh")
+        .args(["-c", "sleep 600 >/dev/null 2>&1 & echo $!"])
+        .output()
+        .expect("it ran");
+    let pid: u32 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .expect("a pid");
+    let orphan = record(&host, pid);
+    assert_verdict(&host, &orphan, Verdict::Alive);
+    assert!(!orphan.process.expect("a process").ancestor);
+    let id = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    rustix::process::kill_process(id, Signal::KILL).expect("killed");
+    // Whoever adopted it takes it off the list; a zombie has ended too.
+    while verdict(&host, &orphan).0 == Verdict::Alive {
+        std::thread::yield_now();
+    }
+    assert_verdict(&host, &orphan, Verdict::Dead);
+}
+
 /// LIV-3
 #[test]
 fn a_process_that_is_gone_is_dead() {

@@ -193,7 +193,7 @@ impl Found {
                     "kind": claim.held.as_str(),
                     "name": claim.name,
                     "through": through,
-                    "holder": Value::from(json::holder(&claim.holder)),
+                    "holder": json::holder(&claim.holder),
                     "verdict": claim.holder.verdict.as_str(),
                     "dead_by": claim.death.map(Death::as_str),
                     "released": *fate == Fate::Released,

@@ -14,6 +14,7 @@ mod git;
 mod hook;
 mod hooks;
 mod install;
+mod shell;
 pub mod status;
 mod trial;
 mod unlock;
@@ -37,6 +38,8 @@ enum Verb {
     Test(trial::Args),
     /// Remove a lock that git left, if nobody holds it and there is no doubt
     Unlock(unlock::Args),
+    /// Which git commands in a shell line change something, and who else is at work there
+    Shell(shell::Args),
     /// What the hooks call
     #[command(hide = true)]
     Hook(hook::Args),
@@ -85,6 +88,7 @@ impl Args {
             Verb::Status(args) => args.run(ctx),
             Verb::Test(args) => args.run(ctx),
             Verb::Unlock(args) => args.run(ctx),
+            Verb::Shell(args) => args.run(ctx),
             Verb::Hook(args) => args.run(ctx),
         }
     }

@@ -8,9 +8,10 @@ use tenure_projection::call::Verb;
 use tenure_projection::checkouts::CheckoutError;
 use tenure_projection::core::id::{Position, Token};
 use tenure_projection::core::refusal::{Code, Next, Relation};
+use tenure_projection::core::state::{EnvelopeKind, EnvelopeState};
 use tenure_projection::error::Error;
 use tenure_projection::store::{Answer, Store};
-use tenure_projection::views::{CheckView, Lens, RefusalView, SharedView};
+use tenure_projection::views::{CheckView, EnvelopeView, Lens, RefusalView, SharedView};
 
 use crate::clock::rfc3339;
 use crate::context::{Context, Mutation};
@@ -39,7 +40,18 @@ impl Args {
     /// When no session has its name, or the store cannot be read.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let token = input::required(input::token(self.token.as_deref())?)?;
-        let view = looking(ctx, |lens| Ok(lens.check(&token)))?;
+        let (view, notices) = looking(ctx, |lens| {
+            let view = lens.check(&token);
+            let current = view.as_ref().is_some_and(CheckView::is_current);
+            Ok((
+                view,
+                if current {
+                    notices(lens, &token)?
+                } else {
+                    Vec::new()
+                },
+            ))
+        })?;
         let Some(view) = view else {
             let name = token.name.as_str();
             return Err(unknown(
@@ -52,11 +64,22 @@ impl Args {
             return self.may_write(ctx, &view, token);
         }
         if ctx.out.is_json() {
-            ctx.out.object(&json::check(&view))?;
+            let notices: Vec<Value> = notices.iter().map(|n| json::envelope(n).into()).collect();
+            ctx.out
+                .object(&json::check(&view).with("notices", notices))?;
         } else if view.is_current() {
             let since = rfc3339(view.since.time);
             ctx.out
                 .say(format_args!("{} is current, since {since}", view.token))?;
+            for notice in &notices {
+                let body = notice.body.as_deref().map(String::from_utf8_lossy);
+                let said = body
+                    .as_deref()
+                    .and_then(|b| b.lines().next())
+                    .unwrap_or_default();
+                ctx.out
+                    .styled(WARN, format_args!("notice {}: {said}", notice.id))?;
+            }
         } else {
             let relation = view.relation().map_or("", |r| r.as_str());
             let current = format!("{}@{}", view.session, view.generation);
@@ -106,6 +129,23 @@ impl Args {
         }
         met.print(ctx, view)
     }
+}
+
+/// What the session was not told yet (NOT-7): notices that are pending, each until it is delivered.
+fn notices(lens: Lens<'_>, token: &Token) -> Result<Vec<EnvelopeView>, Error> {
+    let Some(number) = lens.state.find(token.name.as_str().as_bytes()) else {
+        return Ok(Vec::new());
+    };
+    let mut notices = Vec::new();
+    for id in lens.envelopes_of(number, true) {
+        let pending = lens.state.envelope(id).is_some_and(|row| {
+            row.kind == EnvelopeKind::Notice && row.state == EnvelopeState::Pending
+        });
+        if pending {
+            notices.extend(lens.envelope(id)?);
+        }
+    }
+    Ok(notices)
 }
 
 fn is_closed(error: &CheckoutError) -> bool {

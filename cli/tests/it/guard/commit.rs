@@ -428,3 +428,56 @@ fn looking_never_disturbs() {
     ground.git("status --porcelain");
     assert_ne!(look(), before);
 }
+
+/// GIT-7, GIT-8, D05, D07: a shell line is read for what changes others' files, and for what worktrees share; the advice says
+/// what to leave alone. Looking, fetching and one's own paths meet nobody.
+#[test]
+fn shell_lines_are_read_for_what_changes_others() {
+    let ground = Ground::new();
+    ground.git("worktree add -q ../w");
+    let ask = |line: &str, code: i32| {
+        let mut command = ground
+            .user
+            .command(&["--json", "guard", "shell", line, "--as", "api@1"]);
+        let ran = crate::terminal::Terminal::finish(command.current_dir(ground.at("r")));
+        assert_eq!(ran.code, code, "{line}: {}{}", ran.out, ran.err);
+        ran.objects()
+    };
+    for line in [
+        "git reset --hard",
+        "git checkout -- .",
+        "cd .. && git -C r stash",
+        "git clean -fd",
+        "git restore shared/a",
+        "git add -A && git commit -m x",
+    ] {
+        let found = ask(line, 1);
+        assert_eq!(found[0]["others"][0]["session"], "web", "{line}");
+        let advice = found[0]["instruction"].as_str().expect("advice");
+        for part in [
+            "no revert, stash, reset, clean or commit",
+            "Stage by explicit path",
+        ] {
+            assert!(advice.contains(part), "{advice}");
+        }
+    }
+    for line in [
+        "git restore own/b",
+        "git add own/b",
+        "git status && git log",
+        "git fetch; git push",
+        "ls",
+        "cd ../w && git reset --hard",
+    ] {
+        ask(line, 0);
+    }
+    // Another worktree shares refs and the stash.
+    for line in [
+        "cd ../w && git stash",
+        "git -C ../w branch -D x",
+        "git -C ../w gc",
+    ] {
+        let found = ask(line, 1);
+        assert_eq!(found[0]["others"][0]["level"], "repository", "{line}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Askers that see another part of the machine: other namespaces, other users, another `/proc`. They need root.
 
 use tenure_core::holder::{Proof, Verdict};
-use tenure_projection::host::{Host, ProcessChoice};
+use tenure_projection::host::{Host, Pinned, ProcessChoice};
 
 use super::{record, system, verdict, with_process, without_inode};
 use crate::actors::{self, Running};
@@ -188,6 +188,48 @@ fn a_number_that_is_given_out_again_is_told_apart() {
                 assert_eq!(found, Verdict::Dead, "{proofs:?}");
                 assert_ne!(new.process.map(|p| p.pidfs), old.process.map(|p| p.pidfs));
             }
+        }
+        return actors::answer(&reused.to_string());
+    }
+    if !possible(TEST, &PID_NAMESPACE) {
+        return;
+    }
+    let reused: u32 = actors::play(&PID_NAMESPACE, TEST, "reuse")
+        .parse()
+        .expect("a count");
+    assert!(reused > 0, "no number was given out again");
+}
+
+/// LIV-18: a signal goes to the process that was started and, once its number is another's, to nobody.
+#[test]
+fn a_signal_never_reaches_another_process_of_the_same_number() {
+    const TEST: &str =
+        "host::namespaces::a_signal_never_reaches_another_process_of_the_same_number";
+    if actors::part().is_some() {
+        let (_dir, host) = system();
+        let mut reused = 0;
+        for _ in 0..20 {
+            let mut first = std::process::Command::new("sleep")
+                .arg("600")
+                .spawn()
+                .expect("started");
+            let pinned = Pinned::of(&first).expect("held");
+            let pid = first.id();
+            pinned
+                .signal(rustix::process::Signal::KILL.as_raw())
+                .expect("it reaches it");
+            first.wait().expect("reaped");
+            std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).expect("set");
+            let second = Running::sleeping();
+            let late = pinned.signal(rustix::process::Signal::KILL.as_raw());
+            let error = late.expect_err("nobody is there");
+            assert_eq!(
+                error.raw_os_error(),
+                Some(rustix::io::Errno::SRCH.raw_os_error())
+            );
+            let record = record(&host, second.pid());
+            assert_eq!(verdict(&host, &record).0, Verdict::Alive);
+            reused += u32::from(second.pid() == pid);
         }
         return actors::answer(&reused.to_string());
     }

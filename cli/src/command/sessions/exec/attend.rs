@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tenure_projection::core::state::State;
+use tenure_projection::host::Pinned;
 use tenure_projection::log::journal::Deadline;
 use tenure_projection::store::Store;
 
@@ -69,6 +70,9 @@ impl Watched {
         mut signals: Signals,
         lost: impl Fn(&State) -> Option<String> + Send + 'static,
     ) -> Result<u8, Stop> {
+        // Where the system has no such descriptors, the number does: it is this child's own until it is waited for,
+        // which only this thread does.
+        let pinned = Pinned::of(&child).ok();
         let (wake, woken) = mpsc::channel();
         if self.on_lost != OnLost::Nothing {
             watch(store.clone(), lost, wake.clone());
@@ -88,12 +92,12 @@ impl Watched {
             }
             match woken.recv() {
                 Ok(Woken::Signal(SIGCHLD)) | Err(_) => {}
-                Ok(Woken::Signal(signal)) => hand_on(&child, signal),
+                Ok(Woken::Signal(signal)) => hand_on(&child, pinned.as_ref(), signal),
                 Ok(Woken::Lost(how)) => {
                     let what = escape::line(&self.what);
                     eprintln!("tenure: {what} is lost: {}", escape::line(&how));
                     if self.on_lost == OnLost::Term {
-                        send(&child, SIGTERM);
+                        send(&child, pinned.as_ref(), SIGTERM);
                     }
                 }
             }
@@ -140,10 +144,10 @@ fn watch(
 
 /// The kernel sends what is typed at a terminal to the whole foreground group, the command included; it is not sent
 /// a second time.
-fn hand_on(child: &Child, signal: i32) {
+fn hand_on(child: &Child, pinned: Option<&Pinned>, signal: i32) {
     let typed = matches!(signal, SIGINT | SIGQUIT) && in_foreground();
     if !typed {
-        send(child, signal);
+        send(child, pinned, signal);
     }
 }
 
@@ -152,7 +156,12 @@ fn in_foreground() -> bool {
         .is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-fn send(child: &Child, signal: i32) {
+fn send(child: &Child, pinned: Option<&Pinned>, signal: i32) {
+    if let Some(pinned) = pinned {
+        // It has ended in this moment: nobody is left to be told.
+        let _ = pinned.signal(signal);
+        return;
+    }
     let pid = i32::try_from(child.id())
         .ok()
         .and_then(rustix::process::Pid::from_raw);
