@@ -144,6 +144,10 @@ pub enum Command {
     Revert(history::revert::Args),
     /// Give a session another name; the old one still leads to it
     Rename(history::rename::Args),
+    /// A history as JSON Lines
+    Export(history::export::Args),
+    /// A session from what export printed, here or elsewhere
+    Import(history::import::Args),
     /// Histories are not merged
     #[command(hide = true)]
     Merge(history::merge::Args),
@@ -216,7 +220,9 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("Mail", &["send", "inbox", "deliver", "ack", "wait"]),
     (
         "History and branches",
-        &["record", "history", "branch", "lineage", "revert", "rename"],
+        &[
+            "record", "history", "branch", "lineage", "revert", "rename", "export", "import",
+        ],
     ),
     (
         "Audit",
@@ -300,6 +306,8 @@ impl Command {
             Self::Lineage(args) => args.run(ctx),
             Self::Revert(args) => args.run(ctx),
             Self::Rename(args) => args.run(ctx),
+            Self::Export(args) => args.run(ctx),
+            Self::Import(args) => args.run(ctx),
             Self::Merge(args) => args.run(ctx),
             Self::Who(args) => args.run(ctx),
             Self::Refusals(args) => args.run(ctx),

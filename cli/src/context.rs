@@ -213,6 +213,27 @@ impl Context {
         answered.map_err(|failure| self.stop(store, failure, carried.as_deref()))
     }
 
+    /// Executes calls in order, and waits for them together: they share writes and syncs.
+    ///
+    /// # Errors
+    /// That of the first that was not done; the others were decided all the same.
+    pub fn execute_all(&self, store: &Store, mutations: Vec<Mutation>) -> Result<(), Stop> {
+        let mut tickets = Vec::with_capacity(mutations.len());
+        for mutation in mutations {
+            let mut call = Call::new(mutation.verb).until(self.deadline()?);
+            (call.token, call.force) = (mutation.token, mutation.force);
+            (call.actor, call.key) = (self.actor(), mutation.key);
+            let ticket = store.submit(call);
+            tickets.push(ticket.map_err(|failure| self.stop(store, failure, None))?);
+        }
+        let answers: Vec<_> = tickets.into_iter().map(|t| t.wait()).collect();
+        answers.into_iter().try_for_each(|answer| {
+            answer
+                .map(drop)
+                .map_err(|failure| self.stop(store, failure, None))
+        })
+    }
+
     fn stop(&self, store: &Store, failure: Failure, carried: Option<&[u8]>) -> Stop {
         let dir = self.dir().unwrap_or_else(|_| Path::new(".").to_owned());
         of_failure(failure, &dir, |refusal| {

@@ -46,7 +46,7 @@ const KINDS: &[(&str, &str)] = &[
     ),
     (
         "session",
-        "name, state, generation, incarnation, token, holder, tree, parent, branch_of, branch_at, labels, registered_at, last_seen, since, status, checkout, former, open, pending, delivered, cursor, aliases, records, tip, activities",
+        "name, state, generation, incarnation, token, holder, tree, parent, branch_of, branch_at, labels, registered_at, last_seen, since, status, checkout, former, open, pending, delivered, cursor, aliases, records, tip, activities, imported",
     ),
     (
         "record",
@@ -61,6 +61,11 @@ const KINDS: &[(&str, &str)] = &[
         "lineage",
         "session, kinship, depth, state, records, source, at, prefix_hash, taken",
     ),
+    (
+        "export",
+        "session, store, records, hash, branch_of, parent, labels",
+    ),
+    ("export-end", "records"),
     (
         "activity",
         "activity, session, origin, state, opened, ended",

@@ -105,6 +105,7 @@ impl Fold<'_> {
             Event::Reverted(e) => history::reverted(self, state, e),
             Event::Branched(e) => history::branched(self, state, e),
             Event::Renamed(e) => session::renamed(self, state, e),
+            Event::Imported(e) => history::imported(self, state, e),
             Event::Delegated(e) => tree::delegated(state, e),
             Event::Reserved(e) => tree::enter(state, e.root, TreeStanding::PendingPublish),
             Event::Published(e) => tree::enter(state, e.root, TreeStanding::Owned),

@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 
 use crate::disclosure::Rule;
 use crate::generation::{Epoch, Generation};
-use crate::history::{Activity, FoundRecord};
+use crate::history::{Activity, FoundRecord, HistoryHash};
 use crate::holder::{Bearing, Evidence, HostId};
 use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, Time};
 use crate::path::Scope;
@@ -412,6 +412,32 @@ wire_kinds! {
             name: TextId,
             /// The new name.
             to: TextId,
+        }
+        /// Says that what a session recorded so far came from elsewhere.
+        34 "import" Import {
+            /// What it was called there.
+            from: TextId,
+            /// What it was branched or delegated from there; nothing of this store.
+            parent: Option<TextId>,
+            /// The digest of its history there.
+            hash: HistoryHash,
+        }
+        /// Begins a session in the tree of the token presented, whose history begins as that of another in it.
+        35 "branch-in-tree" BranchInTree {
+            /// The other.
+            source: TextId,
+            /// The new name.
+            name: TextId,
+            /// The last record that is taken over; `None`: as far as the source's history is whole.
+            at: Option<Position>,
+            /// That record, as the log has it.
+            found: Option<FoundRecord>,
+            /// Who will act for it.
+            bearer: Bearer,
+            /// Labels, which outrank those of the source.
+            labels: Vec<Label>,
+            /// The checkout it works in.
+            checkout: Option<Scope<TextId>>,
         }
         /// Says that somebody passed a guard on purpose (GIT-13).
         50 "bypass-guard" BypassGuard {

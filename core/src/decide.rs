@@ -106,5 +106,7 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::Revert(c) => branch::revert(ask, c),
         Command::Branch(c) => branch::branch(ask, c),
         Command::Rename(c) => session::rename(ask, c),
+        Command::Import(c) => history::import(ask, c),
+        Command::BranchInTree(c) => branch::branch_in_tree(ask, c),
     }
 }

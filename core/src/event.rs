@@ -362,6 +362,18 @@ wire_kinds! {
             /// Its name from here on.
             name: TextId,
         }
+        /// What a session recorded so far came from elsewhere. Whatever it had open there was interrupted, and
+        /// what it was branched or delegated from there is named and not attached.
+        44 "imported" Imported {
+            /// The session.
+            session: SessionNo,
+            /// What it was called there.
+            from: TextId,
+            /// What it was branched or delegated from there.
+            parent: Option<TextId>,
+            /// The digest of its history there.
+            hash: HistoryHash,
+        }
         /// Somebody passed a guard on purpose. It stands on no token: whoever does it answers for it as an
         /// operator, and the token that was presented is named as evidence.
         60 "guard-bypassed" GuardBypassed {

@@ -26,7 +26,7 @@ pub mod table;
 pub mod tree;
 pub mod work;
 
-pub use history::{History, OpenActivity, Origin, Stretch};
+pub use history::{History, ImportNote, OpenActivity, Origin, Stretch};
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
 pub use policy::{Policy, Told};
 pub use role::{Holding, Role};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tenure_core::command::{Outcome, Ref, Settlement};
 use tenure_core::disclosure::Rule;
 use tenure_core::generation::{Epoch, Generation};
-use tenure_core::history::ActivityKind;
+use tenure_core::history::{ActivityKind, HistoryHash};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
 use tenure_log::journal::Deadline;
 
@@ -290,6 +290,18 @@ pub enum Verb {
         labels: Vec<Label>,
         /// The checkout it works in.
         checkout: Option<PathBuf>,
+        /// Whether it joins the tree of the token presented, which has to be the source's; else it is the root
+        /// of a tree of its own, and needs no token.
+        in_tree: bool,
+    },
+    /// Says that what the session that the token names recorded so far came from elsewhere.
+    Import {
+        /// What it was called there.
+        from: String,
+        /// What it was branched or delegated from there.
+        parent: Option<String>,
+        /// The digest of its history there.
+        hash: HistoryHash,
     },
     /// Gives a session another name; the one it had stays an alias.
     Rename {

@@ -198,7 +198,7 @@ pub enum ActivityState {
     Running,
     /// A record closed it.
     Finished,
-    /// Its holder was lost while it was open, or it was open where its history was branched, and goes on in the
+    /// Its holder was lost while it was open, it was open when it was imported, or it was open where its history was branched, and goes on in the
     /// source alone.
     Interrupted,
     /// Its session or tree was given back while it was open.
@@ -293,6 +293,11 @@ impl Reader {
                     Event::Released(e) => {
                         let released = released(state, &lineage, e.root, at.position);
                         (ActivityState::Cancelled, released)
+                    }
+                    Event::Imported(e) if within(e.session) => {
+                        if let Some(view) = &mut found {
+                            view.end(ActivityState::Interrupted, at);
+                        }
                     }
                     // Every ancestor below is over where the branch begins.
                     Event::Branched(e) => {

@@ -1,6 +1,8 @@
-//! Histories and branches: record, history, branch, lineage, revert, rename.
+//! Histories and branches: record, history, branch, lineage, revert, rename, export, import.
 
 pub mod branch;
+pub mod export;
+pub mod import;
 pub mod lineage;
 pub mod merge;
 pub mod record;

@@ -193,6 +193,12 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
     if let Some(branch) = &session.branch {
         row("branch", history::branched(branch));
     }
+    if let Some((from, parent)) = &session.imported {
+        let parent = parent.as_ref().map_or_else(String::new, |p| {
+            format!(", which came from {p} there and from nothing here")
+        });
+        row("imported", format!("as {from}{parent}"));
+    }
     if let Some(tip) = session.tip {
         let (records, at) = (session.records, tip.position);
         row(

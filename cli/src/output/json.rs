@@ -132,6 +132,38 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// The bytes of what [`base64`] wrote; `None` for anything else.
+#[must_use]
+pub fn unbase64(text: &str) -> Option<Vec<u8>> {
+    let coded = text.as_bytes();
+    if !coded.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = coded
+        .strip_suffix(b"==")
+        .or_else(|| coded.strip_suffix(b"="));
+    let digits = digits.unwrap_or(coded);
+    let value = |digit: u8| match digit {
+        b'A'..=b'Z' => Some(digit - b'A'),
+        b'a'..=b'z' => Some(digit - b'a' + 26),
+        b'0'..=b'9' => Some(digit - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
+    for chunk in digits.chunks(4) {
+        let mut word = 0_u32;
+        for digit in chunk {
+            word = word << 6 | u32::from(value(*digit)?);
+        }
+        word <<= 6 * (4 - chunk.len());
+        bytes.extend_from_slice(&word.to_be_bytes()[1..chunk.len()]);
+    }
+    // One spelling for each: nothing else comes back as it was.
+    (base64(&bytes) == text).then_some(bytes)
+}
+
 /// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -271,6 +303,13 @@ pub fn session(session: &SessionView) -> Object {
         .with("records", session.records)
         .with("tip", session.tip.map(|tip| tip.position.0))
         .with("activities", session.activities.clone())
+        .with(
+            "imported",
+            session
+                .imported
+                .as_ref()
+                .map(|(from, parent)| json!({ "from": from, "parent": parent })),
+        )
 }
 
 /// Kind `dispatch`.
@@ -489,8 +528,15 @@ mod tests {
         ];
         for (plain, coded) in pairs {
             assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(unbase64(coded).as_deref(), Some(plain.as_bytes()));
         }
         assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
+        assert_eq!(unbase64("//79").as_deref(), Some(&[0xff, 0xfe, 0xfd][..]));
+        for wrong in [
+            "Zg=", "Zh==", "Z===", "====", "Zm9v\n", "Zm9", "Zm9!", "Zg==Zg==",
+        ] {
+            assert_eq!(unbase64(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

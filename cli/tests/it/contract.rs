@@ -114,6 +114,7 @@ fn every_kind_has_the_fields_that_the_page_says() {
         record two --as api@2 --closes run:1
         branch api new
         lineage new
+        export new
         show run:1 --session api
         revert --as api@2 --to 0
         history api --all

@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 
-use crate::event::{Branched, Recorded, Reverted};
+use crate::event::{Branched, Imported, Recorded, Reverted};
 use crate::history::{Hidden, Point};
 use crate::id::{EnvelopeNo, Position, SessionNo};
 use crate::state::{
-    CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind, OpenActivity, Origin, State,
+    CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, ImportNote, NoticeKind, OpenActivity,
+    Origin, State,
 };
 
 use super::{Fold, mail};
@@ -52,6 +53,20 @@ pub(super) fn reverted(fold: Fold<'_>, state: &mut State, e: &Reverted) {
     });
     history.tip = e.to;
     history.cut = e.to;
+}
+
+/// What was open elsewhere does not run here.
+pub(super) fn imported(fold: Fold<'_>, state: &mut State, e: &Imported) {
+    let note = ImportNote {
+        from: fold.symbol(state, e.from),
+        parent: e.parent.map(|p| fold.symbol(state, p)),
+        hash: e.hash,
+        at: fold.at,
+    };
+    if let Some(session) = state.sessions.get_mut(e.session.index()) {
+        session.history.end_open();
+        session.history.imported = Some(note);
+    }
 }
 
 /// The branch begins where its source is cut, with the source's labels under its own, its cursor, and what was

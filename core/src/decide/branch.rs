@@ -4,34 +4,40 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 
-use crate::command::{Branch, Revert};
-use crate::event::{Branched, Registered, Reverted};
+use crate::command::{Branch, BranchInTree, Revert};
+use crate::event::{Branched, Delegated, Registered, Reverted, TreeFence};
 use crate::generation::Generation;
 use crate::history::{FoundRecord, Point};
 use crate::id::{Position, SessionNo};
 use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{Session, State};
+use crate::text::TextId;
 
 use super::Decision;
 use super::guard::Ask;
 use super::session::grant;
 
-/// Makes a session whose history begins as that of another (BRN-1). One frame: whoever finds the name free gets
-/// it, and everybody else `name-taken` (BRN-3).
+/// Makes a session whose history begins as that of another (BRN-1), the root of a tree of its own. One frame:
+/// whoever finds the name free gets it, and everybody else `name-taken` (BRN-3).
 pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
+    let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
+    let events = vec![registered(ask, c).into(), branched(ask, source, at).into()];
+    let (session, generation) = newcomer(ask.state);
+    Ok(grant(session, None, generation, None, events))
+}
+
+/// The same within a tree, which needs the authority of that tree: a current token of any session of it
+/// (BRN-17, BRN-20). The session of the token is the parent.
+pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision, Refusal> {
+    let author = ask.author()?;
     let state = ask.state;
-    let (source, record) = ask.session(c.source)?;
-    match state.find(ask.text(c.name)) {
-        Some(taken) if taken == source => return Err(same_name(ask, source)),
-        Some(taken) => return Err(name_taken(ask, taken, &ask.string(c.name))),
-        None => {}
+    let (number, record) = ask.session(c.source)?;
+    let root = state.sessions[author.session.index()].root;
+    if record.root != root {
+        return Err(foreign_tree(ask, number, author.session));
     }
-    let at = match c.at {
-        None => record.history.cut,
-        Some(at) => Some(place(ask, source, at, c.found)?),
-    };
-    let session = SessionNo(state.sessions.len() as u64);
-    let generation = Generation::first(state.incarnation);
+    let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
+    let (session, generation) = newcomer(state);
     let registered = Registered {
         session,
         name: c.name,
@@ -40,14 +46,85 @@ pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
         labels: c.labels.clone(),
         checkout: c.checkout.clone(),
     };
-    let branched = Branched {
+    let delegated = Delegated {
         session,
+        root,
+        parent: author.session,
+    };
+    let tree = TreeFence {
+        root,
+        epoch: state.sessions[root.index()].tree.epoch,
+    };
+    let events = vec![
+        registered.into(),
+        delegated.into(),
+        branched(ask, source, at).into(),
+    ];
+    Ok(grant(session, None, generation, Some(tree), events))
+}
+
+/// The number and generation that a new name gets.
+fn newcomer(state: &State) -> (SessionNo, Generation) {
+    let session = SessionNo(state.sessions.len() as u64);
+    (session, Generation::first(state.incarnation))
+}
+
+fn registered(ask: Ask<'_>, c: &Branch) -> Registered {
+    let (session, generation) = newcomer(ask.state);
+    Registered {
+        session,
+        name: c.name,
+        generation,
+        bearer: c.bearer,
+        labels: c.labels.clone(),
+        checkout: c.checkout.clone(),
+    }
+}
+
+fn branched(ask: Ask<'_>, source: SessionNo, at: Option<Point>) -> Branched {
+    Branched {
+        session: newcomer(ask.state).0,
         source,
         at,
-        first_envelope: state.next_envelope(),
+        first_envelope: ask.state.next_envelope(),
+    }
+}
+
+/// What is branched, and where; the name must be nobody's.
+fn source(
+    ask: Ask<'_>,
+    source: TextId,
+    name: TextId,
+    at: Option<Position>,
+    found: Option<FoundRecord>,
+) -> Result<(SessionNo, Option<Point>), Refusal> {
+    let (source, record) = ask.session(source)?;
+    match ask.state.find(ask.text(name)) {
+        Some(taken) if taken == source => return Err(same_name(ask, source)),
+        Some(taken) => return Err(name_taken(ask, taken, &ask.string(name))),
+        None => {}
+    }
+    let at = match at {
+        None => record.history.cut,
+        Some(at) => Some(place(ask, source, at, found)?),
     };
-    let events = vec![registered.into(), branched.into()];
-    Ok(grant(session, None, generation, None, events))
+    Ok((source, at))
+}
+
+fn foreign_tree(ask: Ask<'_>, source: SessionNo, author: SessionNo) -> Refusal {
+    let (name, own) = (ask.state.name(source), ask.state.name(author));
+    ask.refusal(Code::Held, Some(source), &name)
+        .holder(ask.state)
+        .relation(Relation::Foreign)
+        .say(format!("{name} is not in the tree of {own}"))
+        .next(
+            format!("tenure branch {name} NEW-NAME"),
+            "branches it as the root of a tree of its own, without a token",
+        )
+        .next(
+            format!("tenure tree {name}"),
+            "shows the tree that it is in",
+        )
 }
 
 /// Hides what stands behind a point of the author's own history (BRN-19).

@@ -97,6 +97,7 @@ impl<'a> Look<'a> {
                 [E::Registered(_)]
                 | [E::Registered(_), E::Branched(_)]
                 | [E::Registered(_), E::Delegated(_)]
+                | [E::Registered(_), E::Delegated(_), E::Branched(_)]
                 | [E::Registered(_), E::Reserved(_)],
             ) => self.entry.fence.named.is_none(),
             (
@@ -166,6 +167,7 @@ impl<'a> Look<'a> {
             Event::Reverted(e) => self.reverted(e),
             Event::Branched(e) => self.branched(e),
             Event::Renamed(e) => self.renamed(e),
+            Event::Imported(e) => self.by(e.session),
             Event::Refused(e) => self.by_nobody() && self.refused(e),
             Event::RefusalsCounted(e) => {
                 self.by_nobody() && self.state.refusal(e.refusal).is_some()

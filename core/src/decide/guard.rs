@@ -379,6 +379,7 @@ fn repeated(state: &State, request: &Request, code: Code) -> Refusal {
         Command::Register(c) => state.find(ask.text(c.name)),
         Command::Adopt(c) => state.find(ask.text(c.name)),
         Command::Branch(c) => state.find(ask.text(c.name)),
+        Command::BranchInTree(c) => state.find(ask.text(c.name)),
         Command::RegisterChild(c) => state.find(ask.text(c.name)),
         Command::Reserve(c) => state.find(ask.text(c.name)),
         Command::Claim(c) => state.find(ask.text(c.name)),

@@ -1,11 +1,11 @@
-//! Histories: record.
+//! Histories: record, import.
 
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 
-use crate::command::Record;
-use crate::event::Recorded;
+use crate::command::{Import, Record};
+use crate::event::{Imported, Recorded};
 use crate::history::Activity;
 use crate::id::{Position, SessionNo};
 use crate::limits::ACTIVITIES_OPEN_MAX;
@@ -46,6 +46,18 @@ pub(super) fn record(ask: Ask<'_>, c: &Record) -> Result<Decision, Refusal> {
 
 fn own<'a>(ask: Ask<'a>, author: Author) -> &'a History {
     &ask.state.sessions[author.session.index()].history
+}
+
+/// What the author's session recorded so far came from elsewhere.
+pub(super) fn import(ask: Ask<'_>, c: &Import) -> Result<Decision, Refusal> {
+    let author = ask.author()?;
+    let imported = Imported {
+        session: author.session,
+        from: c.from,
+        parent: c.parent,
+        hash: c.hash,
+    };
+    Ok(author.writes(vec![imported.into()]))
 }
 
 /// How many calls and approvals are open once one activity was closed and another opened.

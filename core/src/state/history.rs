@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 
 use crate::history::{ActivityKind, Hidden, HistoryHash, Point};
 use crate::id::{Moment, Position, SessionNo};
-use crate::text::Text;
+use crate::text::{Symbol, Text};
 
 use super::State;
 
@@ -33,6 +33,19 @@ pub struct Origin {
     pub taken: Moment,
 }
 
+/// Where an imported history came from: for people, since nothing of it is in this log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct ImportNote {
+    /// What the session was called there.
+    pub from: Symbol,
+    /// What it was branched or delegated from there; not attached to anything here (DIS-12).
+    pub parent: Option<Symbol>,
+    /// The digest of its history there.
+    pub hash: HistoryHash,
+    /// When it was imported.
+    pub at: Moment,
+}
+
 /// A history as decisions need it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
 pub struct History {
@@ -47,6 +60,8 @@ pub struct History {
     pub reverts: Vec<Hidden>,
     /// Where it comes from, if it is a branch.
     pub origin: Option<Origin>,
+    /// Where it came from, if it was imported.
+    pub imported: Option<ImportNote>,
 }
 
 impl History {

@@ -124,6 +124,20 @@ impl Said<'_> {
                 self.texts(c.labels.iter().map(|l| l.1));
                 self.text(c.checkout.as_ref().map(|s| s.path));
             }
+            Command::BranchInTree(c) => {
+                self.text(Some(c.source));
+                self.text(Some(c.name));
+                self.number(c.at.map_or(u64::MAX, |p| p.0));
+                self.text(c.bearer.engine);
+                self.texts(c.labels.iter().map(|l| l.0));
+                self.texts(c.labels.iter().map(|l| l.1));
+                self.text(c.checkout.as_ref().map(|s| s.path));
+            }
+            Command::Import(c) => {
+                self.text(Some(c.from));
+                self.text(c.parent);
+                self.bytes(&c.hash.0);
+            }
             Command::Rename(c) => self.texts([c.name, c.to].into_iter()),
             Command::Record(c) => {
                 self.text(Some(c.kind));

@@ -374,6 +374,15 @@ impl Spelling<'_> {
                 payload.push(("first_envelope", Field::text(e.first_envelope)));
                 (Some(e.session), None, payload)
             }
+            Event::Imported(e) => (
+                Some(e.session),
+                None,
+                vec![
+                    ("from", Field::text(self.text(e.from))),
+                    ("parent", self.maybe_text(e.parent)),
+                    ("foreign_hash", Field::text(e.hash)),
+                ],
+            ),
             Event::Renamed(e) => (
                 Some(e.session),
                 None,

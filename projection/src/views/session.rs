@@ -64,6 +64,8 @@ pub struct SessionView {
     pub tip: Option<Point>,
     /// Where it was branched, if it was.
     pub branch: Option<BranchView>,
+    /// What it was called where it was imported from, and its parent there, which is attached to nothing.
+    pub imported: Option<(String, Option<String>)>,
     /// What its records opened and did not close, `KIND:ID`.
     pub activities: Vec<String>,
 }
@@ -137,6 +139,10 @@ impl Lens<'_> {
             records: session.history.count(),
             tip: session.history.tip,
             branch: self.branch(session),
+            imported: session
+                .history
+                .imported
+                .map(|note| (self.text(note.from), note.parent.map(|p| self.text(p)))),
             activities: session
                 .history
                 .open

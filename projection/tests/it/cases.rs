@@ -2,6 +2,7 @@
 
 mod copies;
 mod damage;
+mod histories;
 mod locks;
 mod snapshots;
 mod space;

@@ -11,7 +11,8 @@
 //! finding N
 //! bypass HOOK at=P [as=T] [said=S] [reason=R]      unlocked PATH [reason=R]
 //! record TEXT as=T [kind=K] [expect=N] [opens=KIND:ID] [closes=KIND:ID] [key=K]
-//! revert N as=T      branch SOURCE NAME [at=N] [pid=N] [engine=E] [label=K:V] [key=K]      rename NAME NEW as=T
+//! revert N as=T      branch SOURCE NAME [in-tree as=T] [at=N] [pid=N] [engine=E] [label=K:V] [key=K]
+//! rename NAME NEW as=T      import NAME [origin=NAME] as=T
 //! register NAME parent=T                   reserve NAME [pid=N]         publish NAME as=T | epoch=E
 //! claim NAME [as=T] [force=R] [pid=N]      adopt NAME tree [..]         adopt NAME epoch=E [pid=N]
 //! rollback NAME epoch=E                    recover NAME TEXT epoch=E

@@ -1,5 +1,6 @@
 //! `branch`: a new session whose history begins as that of another.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tenure_projection::call::Verb;
@@ -23,6 +24,12 @@ pub struct Args {
     /// The last record that it takes over [default: the newest outside every call and approval]
     #[arg(long, value_name = "P")]
     at: Option<String>,
+    /// Join the tree of --as, which has to be the source's; else it is the root of a tree of its own
+    #[arg(long, requires = "token")]
+    in_tree: bool,
+    /// A current token of the source's tree, or @FILE that holds it
+    #[arg(long = "as", value_name = "TOKEN", requires = "in_tree")]
+    token: Option<OsString>,
     #[command(flatten)]
     holding: Holding,
     #[command(flatten)]
@@ -43,6 +50,9 @@ impl Args {
     /// # Errors
     /// A refusal, or what failed.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        // The environment is not asked: a branch needs no token, and one that stays in its tree says so.
+        let token = self.token.as_deref();
+        let token = token.map(|t| input::token(Some(t))).transpose()?.flatten();
         let verb = Verb::Branch {
             source: input::name(&self.source)?,
             name: input::name(&self.dest)?,
@@ -50,10 +60,11 @@ impl Args {
             bearer: self.holding.bearer(self.chosen.process()?),
             labels: self.holding.labels()?,
             checkout: self.checkout,
+            in_tree: self.in_tree,
         };
         let store = ctx.store()?;
         let file = grant::ready(self.token_file.as_deref())?;
-        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed))?;
+        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(token))?;
         grant::answer(ctx, &store, &done, file)
     }
 }

@@ -83,6 +83,7 @@ impl Args {
                     bearer,
                     labels,
                     checkout: std::env::current_dir().ok(),
+                    in_tree: false,
                 };
                 ctx.execute(&store, Mutation::new(verb, &Keyed::default()))
             }

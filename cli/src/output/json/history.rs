@@ -1,13 +1,13 @@
 //! The kinds of histories and branches.
 
 use serde_json::Value;
-use tenure_projection::core::history::Point;
+use tenure_projection::core::history::{HistoryHash, Point};
 use tenure_projection::core::id::{Moment, Position};
 use tenure_projection::history::{ActivityView, RecordView};
 use tenure_projection::log::position::Receipt;
 use tenure_projection::views::{BranchView, LineageView, SessionView};
 
-use super::{Object, grant, moment, time};
+use super::{Object, grant, labels, moment, time};
 
 /// Kind `record`: `session` is the one asked for, `origin` the one that recorded it.
 #[must_use]
@@ -87,4 +87,26 @@ pub fn activity(view: &ActivityView, name: &str, session: &str, origin: &str) ->
         .with("state", view.state.as_str())
         .with("opened", moment(view.opened))
         .with("ended", view.ended.map(moment))
+}
+
+/// Kind `export`: the first line of one.
+#[must_use]
+pub fn export(session: &SessionView, hash: HistoryHash, store: &str) -> Object {
+    Object::new("export")
+        .with("session", session.name.as_str())
+        .with("store", store)
+        .with("records", session.records)
+        .with("hash", hash.to_string())
+        .with(
+            "branch_of",
+            session.branch.as_ref().map(|b| b.source.as_str()),
+        )
+        .with("parent", session.parent.as_deref())
+        .with("labels", labels(&session.labels))
+}
+
+/// Kind `export-end`: its last line, without which it was cut off.
+#[must_use]
+pub fn export_end(records: u64) -> Object {
+    Object::new("export-end").with("records", records)
 }

@@ -1,7 +1,7 @@
 //! Samples of the kinds that histories are made of.
 
-use tenure_core::command::{Branch, Command, Record, Rename, Revert};
-use tenure_core::event::{Branched, Event, Recorded, Renamed, Reverted};
+use tenure_core::command::{Branch, BranchInTree, Command, Import, Record, Rename, Revert};
+use tenure_core::event::{Branched, Event, Imported, Recorded, Renamed, Reverted};
 use tenure_core::history::{Activity, ActivityKind, FoundRecord, HistoryHash, Point};
 use tenure_core::id::{EnvelopeNo, Position, SessionNo};
 use tenure_core::text::BodyId;
@@ -57,6 +57,22 @@ pub fn commands() -> Vec<Command> {
             to: text(1),
         }
         .into(),
+        Import {
+            from: text(0),
+            parent: Some(text(1)),
+            hash: HistoryHash([0xab; 16]),
+        }
+        .into(),
+        BranchInTree {
+            source: text(1),
+            name: text(0),
+            at: None,
+            found: None,
+            bearer: bearer(),
+            labels: vec![(text(7), text(8))],
+            checkout: None,
+        }
+        .into(),
     ]
 }
 
@@ -92,6 +108,13 @@ pub fn events() -> Vec<Event> {
         Renamed {
             session: SessionNo(3),
             name: text(1),
+        }
+        .into(),
+        Imported {
+            session: SessionNo(3),
+            from: text(0),
+            parent: Some(text(1)),
+            hash: HistoryHash([0xab; 16]),
         }
         .into(),
     ]

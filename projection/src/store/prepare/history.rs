@@ -1,6 +1,6 @@
 //! Calls about histories.
 
-use tenure_core::command::{Branch, Command, Record, Rename, Revert};
+use tenure_core::command::{Branch, BranchInTree, Command, Import, Record, Rename, Revert};
 use tenure_core::history;
 use tenure_core::limits;
 use tenure_core::text::TextId;
@@ -39,24 +39,21 @@ impl Writing<'_> {
                 found: self.store.record_at(*to)?,
             }
             .into(),
-            Verb::Branch {
-                source,
-                name,
-                at,
-                bearer,
-                labels,
-                checkout,
-            } => Branch {
-                source: self.name(source),
-                name: self.name(name),
-                at: *at,
-                found: match at {
-                    Some(at) => self.store.record_at(*at)?,
-                    None => None,
-                },
-                bearer: self.bearer(bearer, actor)?,
-                labels: self.labels(labels)?,
-                checkout: checkout.as_ref().map(|c| self.scope(c)).transpose()?,
+            Verb::Branch { in_tree, .. } => {
+                let branch = self.branch(verb, actor)?;
+                if *in_tree {
+                    within_the_tree(branch).into()
+                } else {
+                    branch.into()
+                }
+            }
+            Verb::Import { from, parent, hash } => Import {
+                from: self.text("the name there", from, limits::LABEL_BYTES_MAX)?,
+                parent: parent
+                    .as_deref()
+                    .map(|p| self.text("the parent's name", p, limits::LABEL_BYTES_MAX))
+                    .transpose()?,
+                hash: *hash,
             }
             .into(),
             Verb::Rename { name, to } => Rename {
@@ -66,6 +63,33 @@ impl Writing<'_> {
             .into(),
             _ => return Ok(None),
         }))
+    }
+
+    fn branch(&mut self, verb: &Verb, actor: TextId) -> Result<Branch, Error> {
+        let Verb::Branch {
+            source,
+            name,
+            at,
+            bearer,
+            labels,
+            checkout,
+            ..
+        } = verb
+        else {
+            unreachable!("asked for branches alone");
+        };
+        Ok(Branch {
+            source: self.name(source),
+            name: self.name(name),
+            at: *at,
+            found: match at {
+                Some(at) => self.store.record_at(*at)?,
+                None => None,
+            },
+            bearer: self.bearer(bearer, actor)?,
+            labels: self.labels(labels)?,
+            checkout: checkout.as_ref().map(|c| self.scope(c)).transpose()?,
+        })
     }
 
     fn record_kind(&mut self, kind: &str) -> Result<TextId, Error> {
@@ -80,5 +104,26 @@ impl Writing<'_> {
             kind: activity.kind,
             id: self.name(&activity.id),
         }
+    }
+}
+
+fn within_the_tree(branch: Branch) -> BranchInTree {
+    let Branch {
+        source,
+        name,
+        at,
+        found,
+        bearer,
+        labels,
+        checkout,
+    } = branch;
+    BranchInTree {
+        source,
+        name,
+        at,
+        found,
+        bearer,
+        labels,
+        checkout,
     }
 }

@@ -541,6 +541,66 @@ fn a_keyed_branch_is_granted_once() {
     );
 }
 
+/// BRN-17 as `design/model.md` decides it: a branch is the root of a tree of its own, whatever its source is in; asked to,
+/// it stays in the tree of its source, and needs a token of that tree then. BRN-20: without it, or with one that lapsed,
+/// nothing is written.
+#[test]
+fn a_branch_is_a_root_or_stays_in_its_tree_when_asked_to() {
+    let scene = scene();
+    scene.play(
+        "register kid parent=api@1 \n record k as=kid@1 \n register web \n record w as=web@1",
+    );
+    scene.check(
+        "branch kid free                  => free@1 from kid at 6
+         branch kid near in-tree as=api@1 => near@1 from kid at 6
+         branch api also in-tree as=kid@1 => also@1 from api at 4
+         branch web new in-tree as=api@1  => held: web is not in the tree of api
+         branch api new in-tree           => missing-token: ..
+         branch api new in-tree as=api@9  => never-issued: ..
+         branch api web in-tree as=api@1  => name-taken: ..
+         branch kid new in-tree at=4 as=api@1 => bad-position: ..
+         history near                     => kid:k@6
+         history also                     => api:a@2 api:b@3 api:c@4
+         record n as=near@1               => record 2
+         release api as=api@1             => done
+         record n as=near@1               => stale-generation: ..
+         record f as=free@1               => record 2
+         branch kid new in-tree as=kid@1  => stale-generation: ..
+         session new                      => absent",
+    );
+    let root = |name: &str| {
+        let session = scene.session(name);
+        (
+            scene.state().name(session.root),
+            session.parent.map(|p| scene.state().name(p)),
+        )
+    };
+    assert_eq!(root("free"), ("free".into(), None));
+    assert_eq!(root("near"), ("api".into(), Some("api".into())));
+    assert_eq!(root("also"), ("api".into(), Some("kid".into())));
+}
+
+/// DIS-12: what was branched elsewhere is readable here and attached to nothing; what it had open is interrupted.
+#[test]
+fn what_was_imported_is_attached_to_nothing() {
+    let scene = scene();
+    scene.play("register new \n record a as=new@1 opens=call:1");
+    scene.check(
+        "import api as=new@2            => never-issued: ..
+         import there origin=api as=new@1 => done
+         record b as=new@1 closes=call:1 => not-pending: ..
+         branch new one                 => one@1 from new at 6",
+    );
+    let (state, new) = (scene.state(), scene.session("new"));
+    let note = new.history.imported.expect("it says so");
+    let named = (
+        state.pool.string(note.from),
+        note.parent.map(|p| state.pool.string(p)),
+    );
+    assert_eq!(named, ("there".into(), Some("api".into())));
+    assert_eq!((new.history.origin, new.parent), (None, None));
+}
+
 fn fence(kind: FenceKind, session: u64, named: Option<u64>, granted: Option<u64>) -> Fence {
     let generation = |number| Generation {
         incarnation: 1,

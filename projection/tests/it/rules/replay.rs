@@ -75,13 +75,15 @@ impl Dice {
         };
         let near = scene.frames().saturating_sub(self.roll(20));
         let (name, other) = (self.name(), self.name());
-        match self.roll(12) {
+        match self.roll(14) {
             0 => format!("revert {near} as={token}"),
             1 => format!("branch {name} {other}{key}"),
             2 => format!("branch {name} b{} label=k:w{key}", self.roll(40)),
             3 => format!("branch {name} b{} at={near}", self.roll(40)),
             4 => format!("branch b{} {other} at={near}", self.roll(40)),
             5 => format!("rename {name} {other} as={token}"),
+            6 => format!("branch {name} b{} in-tree as={token}{key}", self.roll(40)),
+            7 => format!("import there as={token}"),
             _ => format!("record text{} as={token}{more}{key}", self.roll(3)),
         }
     }

@@ -1,6 +1,6 @@
 //! Frames about histories, good and bad, in the scene of the tests: `api` has one record there, `web` none.
 
-use tenure_core::event::{Branched, Event, Fence, Recorded, Renamed, Reverted};
+use tenure_core::event::{Branched, Event, Fence, Imported, Recorded, Renamed, Reverted};
 use tenure_core::history::HistoryHash;
 use tenure_core::id::{EnvelopeNo, SessionNo};
 use tenure_core::text::{BodyId, TextId};
@@ -30,6 +30,16 @@ fn renamed(session: SessionNo, name: u32) -> Event {
     Renamed { session, name }.into()
 }
 
+fn imported(session: SessionNo) -> Event {
+    Imported {
+        session,
+        from: TextId(0),
+        parent: None,
+        hash: HistoryHash::default(),
+    }
+    .into()
+}
+
 fn branched(session: SessionNo, source: SessionNo, first: u64) -> Event {
     Branched {
         session,
@@ -45,6 +55,7 @@ pub fn good() -> Vec<(Fence, Vec<Event>)> {
         (write(WEB, 1), vec![recorded(WEB).into()]),
         (write(API, 2), vec![reverted(API)]),
         (write(API, 2), vec![renamed(API, 0)]),
+        (write(API, 2), vec![imported(API)]),
         (
             grant(NOBODY, None, 1),
             vec![registered(NOBODY, 0, 1), branched(NOBODY, WEB, 6)],
@@ -65,6 +76,7 @@ pub fn bad() -> Vec<(Fence, Vec<Event>)> {
         // There is nothing to hide.
         (write(WEB, 1), vec![reverted(WEB)]),
         (write(API, 2), vec![reverted(WEB)]),
+        (write(API, 2), vec![imported(WEB)]),
         // A name that is another's, or none.
         (write(WEB, 1), vec![renamed(WEB, 1)]),
         (write(WEB, 1), vec![renamed(WEB, 4)]),

@@ -41,6 +41,12 @@ pub fn verb(words: &Words<'_>, first: &str) -> Verb {
             bearer: words.bearer(),
             labels: words.labels(),
             checkout: None,
+            in_tree: words.plain.get(3) == Some(&"in-tree"),
+        },
+        "import" => Verb::Import {
+            from: first.into(),
+            parent: words.text("origin"),
+            hash: tenure_core::history::HistoryHash([7; 16]),
         },
         "rename" => Verb::Rename {
             name: name(first),
