@@ -294,11 +294,7 @@ impl Reader {
                         let released = released(state, &lineage, e.root, at.position);
                         (ActivityState::Cancelled, released)
                     }
-                    Event::Imported(e) if within(e.session) => {
-                        if let Some(view) = &mut found {
-                            view.end(ActivityState::Interrupted, at);
-                        }
-                    }
+                    Event::Imported(e) => (ActivityState::Interrupted, within(e.session)),
                     // Every ancestor below is over where the branch begins.
                     Event::Branched(e) => {
                         let is_its = lineage.iter().any(|s| s.session == e.session);

@@ -5,6 +5,7 @@ mod contract;
 mod demo;
 mod doctor;
 mod exec;
+mod follow;
 mod forensics;
 mod guard;
 mod histories;
