@@ -63,13 +63,8 @@ fn hold(kinds: &BTreeMap<String, Vec<String>>, seen: &mut BTreeMap<String, usize
     }
 }
 
-/// D15: every kind on the page is printed by some command, with every field it says.
-#[test]
-fn every_kind_has_the_fields_that_the_page_says() {
-    let kinds = kinds();
-    let mut seen = BTreeMap::new();
-    let user = Terminal::new();
-    let lines = "
+/// Command lines that between them print every kind.
+const LINES: &str = "
         register api --engine claude --label team=core
         register web
         dispatch login --to api --title Login --write src --body please
@@ -124,7 +119,14 @@ fn every_kind_has_the_fields_that_the_page_says() {
         retire web@1
         demo
         nonsense";
-    for line in lines.lines().map(str::trim).filter(|l| !l.is_empty()) {
+
+/// D15: every kind on the page is printed by some command, with every field it says.
+#[test]
+fn every_kind_has_the_fields_that_the_page_says() {
+    let kinds = kinds();
+    let mut seen = BTreeMap::new();
+    let user = Terminal::new();
+    for line in LINES.lines().map(str::trim).filter(|l| !l.is_empty()) {
         let ran = user.run(&format!("--json {line}"));
         assert_ne!(ran.code, 2, "{line}");
         assert_ne!(ran.code, 70, "{line}: {}", ran.out);

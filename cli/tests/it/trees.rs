@@ -72,58 +72,13 @@ fn a_foreign_tree_refuses_every_session_in_it_and_is_then_taken_over() {
     let mut holder = family(&user);
     let me = Idle::new();
     user.play("dispatch fix --to two --as main@1 --write src \n accept d1 --as two@1");
-    // Whoever comes from elsewhere is told who has it, since when and what may be done, and changes nothing.
-    let before = user.json("tree two");
-    for name in ["main", "one", "two"] {
-        let refused = user
-            .run(&format!("--json adopt {name} --pid {}", me.pid()))
-            .ended(12);
-        let refusal = refused.object();
-        assert_eq!(refusal["code"], "held");
-        assert_eq!(refusal["subject"], name);
-        assert_eq!(refusal["relation"], "foreign");
-        assert_eq!(refusal["holder"]["pid"], holder.pid());
-        assert_eq!(refusal["holder"]["engine"], "codex");
-        assert_eq!(refusal["holder"]["verdict"], "alive");
-        assert_eq!(refusal["since"]["position"], 1);
-        let ways = refusal["next"].to_string();
-        assert!(
-            ways.contains("--force --reason") && ways.contains("tenure branch"),
-            "{ways}"
-        );
-        assert_eq!(
-            user.json(&format!("show {name}"))["generation"],
-            1,
-            "looking stays legal"
-        );
-    }
-    let people = user.run("adopt one").ended(12).err;
-    assert!(people.contains("will not expire by itself"), "{people}");
-    assert_eq!(user.json("tree two")["epoch"], before["epoch"]);
+    is_foreign_to_everybody(&user, holder.pid(), me.pid());
     // Its holder dies; asked again, the same question has another answer.
     holder.ends();
     let grant = user.json(&format!("adopt two --pid {}", me.pid()));
     assert_eq!(grant["token"], "two@2");
     assert_eq!(tree(&user, "main"), ("owned".into(), vec!["two@2".into()]));
-    // Whoever was held off before is the holder now, and every older token of the tree has lapsed.
-    for token in ["main@1", "one@1", "two@1"] {
-        let refused = user
-            .run(&format!("--json note late --as {token}"))
-            .ended(10)
-            .object();
-        assert_eq!(refused["code"], "stale-generation");
-        assert_eq!(refused["holder"]["pid"], me.pid(), "{token}");
-        let lost = refused["lost"].as_array().expect("a list");
-        assert_eq!(
-            lost[0]["event"],
-            if token == "two@1" {
-                "adopted"
-            } else {
-                "claimed"
-            }
-        );
-        user.run(&format!("check {token}")).ended(10);
-    }
+    has_lapsed_for_its_former_holder(&user, me.pid());
     // The work is carried; the others follow one by one, under the new token.
     user.play("report d1 --as two@2 --outcome done");
     user.play(&format!("adopt main --as two@2 --pid {}", me.pid()));
@@ -147,6 +102,60 @@ fn a_foreign_tree_refuses_every_session_in_it_and_is_then_taken_over() {
     );
     user.run("verify").ended(0);
     user.run("audit").ended(0);
+}
+
+/// Each session of the tree is refused to whoever comes from elsewhere, who is told who has it, since when and what may be
+/// done, and changes nothing.
+fn is_foreign_to_everybody(user: &Terminal, holder: u32, me: u32) {
+    let before = user.json("tree two");
+    for name in ["main", "one", "two"] {
+        let refused = user
+            .run(&format!("--json adopt {name} --pid {}", me))
+            .ended(12);
+        let refusal = refused.object();
+        assert_eq!(refusal["code"], "held");
+        assert_eq!(refusal["subject"], name);
+        assert_eq!(refusal["relation"], "foreign");
+        assert_eq!(refusal["holder"]["pid"], holder);
+        assert_eq!(refusal["holder"]["engine"], "codex");
+        assert_eq!(refusal["holder"]["verdict"], "alive");
+        assert_eq!(refusal["since"]["position"], 1);
+        let ways = refusal["next"].to_string();
+        assert!(
+            ways.contains("--force --reason") && ways.contains("tenure branch"),
+            "{ways}"
+        );
+        assert_eq!(
+            user.json(&format!("show {name}"))["generation"],
+            1,
+            "looking stays legal"
+        );
+    }
+    let people = user.run("adopt one").ended(12).err;
+    assert!(people.contains("will not expire by itself"), "{people}");
+    assert_eq!(user.json("tree two")["epoch"], before["epoch"]);
+}
+
+/// Whoever was held off before is the holder now, and every older token of the tree has lapsed.
+fn has_lapsed_for_its_former_holder(user: &Terminal, me: u32) {
+    for token in ["main@1", "one@1", "two@1"] {
+        let refused = user
+            .run(&format!("--json note late --as {token}"))
+            .ended(10)
+            .object();
+        assert_eq!(refused["code"], "stale-generation");
+        assert_eq!(refused["holder"]["pid"], me, "{token}");
+        let lost = refused["lost"].as_array().expect("a list");
+        assert_eq!(
+            lost[0]["event"],
+            if token == "two@1" {
+                "adopted"
+            } else {
+                "claimed"
+            }
+        );
+        user.run(&format!("check {token}")).ended(10);
+    }
 }
 
 /// TRE-12, REG-11: a release gives the whole tree back, once; what its sessions were is still there.

@@ -6,15 +6,14 @@ use std::fmt::Write;
 
 use tenure_core::codec::v1;
 use tenure_core::command::{
-    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, BypassGuard, Cancel, Command, Count,
-    Decline, Deliver, Dispatch, Fail, Input, Key, Note, Observe, Origin, Outcome, Presented, Ref,
-    Register, RemoveLock, Report, Request, Retire, Send, SetAside, Settle, Settlement,
+    Accept, AcceptFinding, Acknowledge, Adopt, Bearer, Cancel, Command, Count, Decline, Deliver,
+    Dispatch, Fail, Input, Key, Note, Observe, Origin, Outcome, Presented, Ref, Register, Report,
+    Request, Retire, Send, Settle, Settlement,
 };
 use tenure_core::event::{
     Accepted, Acknowledged, Adopted, AssignmentFailed, Cancelled, Carried, Declined, Delivered,
-    Dispatched, Event, Fence, FenceKind, Fenced, FindingAccepted, GuardBypassed, HomeAccepted,
-    IncarnationRaised, Joined, LockRemoved, Noted, Observed, RefusalsCounted, Refused, Registered,
-    Reported, Retired, Sent, TailSetAside,
+    Dispatched, Event, Fence, FenceKind, Fenced, FindingAccepted, HomeAccepted, IncarnationRaised,
+    Joined, Noted, Observed, RefusalsCounted, Refused, Registered, Reported, Retired, Sent,
 };
 use tenure_core::generation::Generation;
 use tenure_core::holder::{Bearing, BootId, Evidence, HostId, Process, Proof, Source, Verdict};
@@ -22,6 +21,7 @@ use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, Sessi
 use tenure_core::path::{Anchor, Inode, Repository, Scope};
 use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 
+mod checkouts;
 mod history;
 mod rights;
 mod tree;
@@ -84,7 +84,7 @@ fn commands() -> Vec<Command> {
         history::commands(),
         rights::commands(),
         tree::commands(),
-        commands_of_checkouts(),
+        checkouts::commands(),
     ]
     .concat()
 }
@@ -186,34 +186,6 @@ fn commands_2() -> Vec<Command> {
     ]
 }
 
-fn commands_of_checkouts() -> Vec<Command> {
-    vec![
-        BypassGuard {
-            hook: text(0),
-            checkout: text(4),
-            said: text(8),
-            reason: text(9),
-        }
-        .into(),
-        SetAside {
-            first: Position(9412),
-            epoch: 3,
-            offset: 70_008,
-            bytes: 250,
-            file: text(4),
-        }
-        .into(),
-        RemoveLock {
-            path: text(4),
-            uid: 1000,
-            bytes: 300,
-            modified: Time(1_800_000_000_000_000),
-            reason: text(9),
-        }
-        .into(),
-    ]
-}
-
 fn events() -> Vec<Event> {
     [
         events_1(),
@@ -222,39 +194,9 @@ fn events() -> Vec<Event> {
         history::events(),
         rights::events(),
         tree::events(),
-        events_of_checkouts(),
+        checkouts::events(),
     ]
     .concat()
-}
-
-fn events_of_checkouts() -> Vec<Event> {
-    vec![
-        GuardBypassed {
-            hook: text(0),
-            session: Some(SessionNo(3)),
-            presented: Some(GENERATION),
-            checkout: text(4),
-            said: text(8),
-            reason: text(9),
-        }
-        .into(),
-        TailSetAside {
-            first: Position(9412),
-            epoch: 3,
-            offset: 70_008,
-            bytes: 250,
-            file: text(4),
-        }
-        .into(),
-        LockRemoved {
-            path: text(4),
-            uid: 1000,
-            bytes: 300,
-            modified: Time(1_800_000_000_000_000),
-            reason: text(9),
-        }
-        .into(),
-    ]
 }
 
 fn events_1() -> Vec<Event> {
@@ -560,38 +502,6 @@ fn what_was_encoded_decodes_to_the_same() {
         assert_eq!(entry.events, events());
         let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, at.time);
         assert_eq!(asked.expect("it decodes"), request(command));
-    }
-}
-
-/// A fence that names a tree is 16 bytes longer, and everything behind it is found all the same.
-#[test]
-fn a_fence_that_names_a_tree_decodes_to_the_same() {
-    let at = Moment {
-        position: Position(9),
-        time: Time(1_800_000_000_000_000),
-    };
-    for (name, fence) in tree::fences() {
-        for command in commands() {
-            let parts = fenced(&fence, command.clone(), &events());
-            let entry = v1::decode_entry(&parts.facts, &parts.texts, at, 1).expect("it decodes");
-            assert_eq!((entry.fence, entry.events), (fence, events()), "{name}");
-            let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, at.time);
-            let asked = asked.expect("it decodes");
-            assert_eq!(v1::decode_key(&parts.facts), Ok(asked.input.key));
-            assert_eq!(asked, request(command.clone()));
-            let digests = v1::decode_body_digests(&parts.facts);
-            let plain = v1::decode_body_digests(&encoded(command, &events()).facts);
-            assert_eq!(digests, plain, "{name}");
-            let body = v1::decode_body(&parts.facts, &parts.texts, &parts.bodies, 0);
-            assert_eq!(body, Ok(Some(&b"body"[..])));
-            let digests = v1::decode_body_digests(&parts.facts);
-            assert_eq!(digests.map(|d| d.len()), Ok(1));
-            let cut = v1::decode_fence(&parts.facts[..v1::FENCE_BYTES + 15], 1);
-            assert_eq!(cut, Err(v1::Fault::Short(v1::FENCE_BYTES + 15)));
-            let mut odd = parts.facts.clone();
-            odd[v1::FENCE_BYTES + 4] = 1;
-            assert_eq!(v1::decode_fence(&odd, 1), Err(v1::Fault::Fence));
-        }
     }
 }
 

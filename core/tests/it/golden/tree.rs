@@ -1,5 +1,6 @@
 //! Samples of what is about trees, and of fences that name one.
 
+use tenure_core::codec::v1;
 use tenure_core::command::{
     AdoptClaimed, AdoptTree, Claim, Command, Publish, Recover, RegisterChild, Release, ReleaseDead,
     Reserve, Rollback,
@@ -9,10 +10,10 @@ use tenure_core::event::{
     ReleaseCause, Released, Reserved, RolledBack, TreeFence, Unreserved,
 };
 use tenure_core::generation::Epoch;
-use tenure_core::id::SessionNo;
+use tenure_core::id::{Moment, Position, SessionNo, Time};
 use tenure_core::text::BodyId;
 
-use super::{GENERATION, bearer, scope, text};
+use super::{GENERATION, bearer, encoded, fenced, request, scope, text};
 
 const EPOCH: Epoch = Epoch(300);
 
@@ -132,4 +133,40 @@ pub fn fences() -> [(&'static str, Fence); 2] {
         ..Fence::NONE
     };
     [("fence-child", child), ("fence-claim", claim)]
+}
+
+/// A fence that names a tree is 16 bytes longer, and everything behind it is found all the same.
+#[test]
+fn a_fence_that_names_a_tree_decodes_to_the_same() {
+    let at = Moment {
+        position: Position(9),
+        time: Time(1_800_000_000_000_000),
+    };
+    for (name, fence) in fences() {
+        for command in super::commands() {
+            let parts = fenced(&fence, command.clone(), &super::events());
+            let entry = v1::decode_entry(&parts.facts, &parts.texts, at, 1).expect("it decodes");
+            assert_eq!(
+                (entry.fence, entry.events),
+                (fence, super::events()),
+                "{name}"
+            );
+            let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, at.time);
+            let asked = asked.expect("it decodes");
+            assert_eq!(v1::decode_key(&parts.facts), Ok(asked.input.key));
+            assert_eq!(asked, request(command.clone()));
+            let digests = v1::decode_body_digests(&parts.facts);
+            let plain = v1::decode_body_digests(&encoded(command, &super::events()).facts);
+            assert_eq!(digests, plain, "{name}");
+            let body = v1::decode_body(&parts.facts, &parts.texts, &parts.bodies, 0);
+            assert_eq!(body, Ok(Some(&b"body"[..])));
+            let digests = v1::decode_body_digests(&parts.facts);
+            assert_eq!(digests.map(|d| d.len()), Ok(1));
+            let cut = v1::decode_fence(&parts.facts[..v1::FENCE_BYTES + 15], 1);
+            assert_eq!(cut, Err(v1::Fault::Short(v1::FENCE_BYTES + 15)));
+            let mut odd = parts.facts.clone();
+            odd[v1::FENCE_BYTES + 4] = 1;
+            assert_eq!(v1::decode_fence(&odd, 1), Err(v1::Fault::Fence));
+        }
+    }
 }

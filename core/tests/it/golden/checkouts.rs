@@ -1,0 +1,65 @@
+//! Samples of what is done beside the ledger: in a checkout, and to the log's own tail.
+
+use tenure_core::command::{BypassGuard, Command, RemoveLock, SetAside};
+use tenure_core::event::{Event, GuardBypassed, LockRemoved, TailSetAside};
+use tenure_core::id::{Position, SessionNo, Time};
+
+use super::{GENERATION, text};
+
+pub fn commands() -> Vec<Command> {
+    vec![
+        BypassGuard {
+            hook: text(0),
+            checkout: text(4),
+            said: text(8),
+            reason: text(9),
+        }
+        .into(),
+        SetAside {
+            first: Position(9412),
+            epoch: 3,
+            offset: 70_008,
+            bytes: 250,
+            file: text(4),
+        }
+        .into(),
+        RemoveLock {
+            path: text(4),
+            uid: 1000,
+            bytes: 300,
+            modified: Time(1_800_000_000_000_000),
+            reason: text(9),
+        }
+        .into(),
+    ]
+}
+
+pub fn events() -> Vec<Event> {
+    vec![
+        GuardBypassed {
+            hook: text(0),
+            session: Some(SessionNo(3)),
+            presented: Some(GENERATION),
+            checkout: text(4),
+            said: text(8),
+            reason: text(9),
+        }
+        .into(),
+        TailSetAside {
+            first: Position(9412),
+            epoch: 3,
+            offset: 70_008,
+            bytes: 250,
+            file: text(4),
+        }
+        .into(),
+        LockRemoved {
+            path: text(4),
+            uid: 1000,
+            bytes: 300,
+            modified: Time(1_800_000_000_000_000),
+            reason: text(9),
+        }
+        .into(),
+    ]
+}
