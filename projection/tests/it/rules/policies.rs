@@ -259,3 +259,40 @@ fn blocked_work_waits_for_somebody() {
          blocked                     =>",
     );
 }
+
+/// D01: disclosure is not once and for all: who comes later is listed with who was there, who was there is told, and
+/// asking again gives the list of now.
+#[test]
+fn who_comes_later_is_told_to_who_was_there() {
+    let scene = Scene::new();
+    scene.play("register a \n register b \n dispatch one a writes=/r/a.txt \n accept d1 as=a@1");
+    scene.check(
+        "check /r/a.txt as=a@1      => alone again
+         dispatch two b writes=/r   => d2 e2
+         accept d2 as=b@1           => with a(tree,declared)
+         inbox a                    => e1 work pending@1; e3 notice pending@1 newcomer
+         check /r/a.txt as=a@1      => with b(tree,declared)
+         report d2 done as=b@1      => done
+         check /r/a.txt as=a@1      => alone again",
+    );
+}
+
+/// D05: what changes a whole tree is held against everybody's scope in it, and names whom it would hit; what stays in
+/// the asker's own files is not.
+#[test]
+fn a_change_of_the_whole_tree_meets_everybody_in_it() {
+    let scene = Scene::new();
+    scene.play(
+        "register a \n register b \n register c
+         dispatch one a writes=/r/a \n dispatch two b writes=/r/b \n dispatch tre c writes=/r/c
+         accept d1 as=a@1 \n accept d2 as=b@1 \n accept d3 as=c@1",
+    );
+    scene.check(
+        "check /r as=b@1     => with a(tree,declared) c(tree,declared)
+         policy refuse /r    => done
+         check /r as=b@1     => held: the policy there is `refuse`, and a is at work on d1 at /r/a
+         check /r/b/x as=b@1 => alone again
+         check /r/a as=b@1   => held: ..
+         check /r/c as=b@1   => held: ..",
+    );
+}

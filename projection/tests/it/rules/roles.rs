@@ -358,3 +358,21 @@ fn a_wait_is_bounded_and_has_one_winner() {
     let taken = wait("waiter1", Duration::from_secs(60));
     assert!(taken.is_ok(), "{taken:?}");
 }
+
+/// A06: finishing work is no release, and time is none; the refusal says that waiting alone is of no use, and what is.
+#[test]
+fn finished_work_and_time_give_no_role_back() {
+    let scene = two();
+    scene.play(
+        "role take command w as=api@1 \n dispatch item api \n accept d1 as=api@1 \n report d1 done as=api@1",
+    );
+    scene.stage.passes(10_000_000);
+    let refusal = scene.refusal("role take command w as=web@1");
+    assert!(
+        refusal.message.contains("will not expire by itself"),
+        "{}",
+        refusal.message
+    );
+    assert_eq!(refusal.since.map(|s| s.position), Some(Position(3)));
+    assert_eq!(scene.run("roles"), "command@w 1 api");
+}
