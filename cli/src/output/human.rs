@@ -166,14 +166,9 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
         row("tree", format!("{}, delegated by {parent}", session.tree));
     }
     for former in &session.former {
-        let label = holder(&former.holder);
-        row(
-            "former",
-            format!(
-                "generation {}: {label}; may still be writing files",
-                former.generation
-            ),
-        );
+        let (generation, label) = (former.generation, holder(&former.holder));
+        let writing = format!("generation {generation}: {label}; may still be writing files");
+        row("former", writing);
     }
     let when = |time: Time| format!("{} ({})", rfc3339(time), age(time, now));
     row("since", when(session.since.time));
@@ -219,12 +214,10 @@ pub fn session(session: &SessionView, now: Time) -> Vec<Line> {
     if !open.is_empty() {
         row("work", open.join(" "));
     }
+    let (pending, delivered) = (session.pending, session.delivered);
     row(
         "mail",
-        format!(
-            "{} pending, {} delivered and not read",
-            session.pending, session.delivered
-        ),
+        format!("{pending} pending, {delivered} delivered and not read"),
     );
     lines
 }

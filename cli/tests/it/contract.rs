@@ -116,6 +116,10 @@ const LINES: &str = "
         register sub --parent api@2
         tree sub
         release --as sub@1
+        doctor
+        guard install repo
+        guard status repo
+        guard test repo
         retire web@1
         demo
         nonsense";
@@ -126,6 +130,11 @@ fn every_kind_has_the_fields_that_the_page_says() {
     let kinds = kinds();
     let mut seen = BTreeMap::new();
     let user = Terminal::new();
+    let made = std::process::Command::new("git")
+        .args(["init", "--quiet", "repo"])
+        .current_dir(user.path())
+        .status();
+    assert!(made.expect("git runs").success());
     for line in LINES.lines().map(str::trim).filter(|l| !l.is_empty()) {
         let ran = user.run(&format!("--json {line}"));
         assert_ne!(ran.code, 2, "{line}");
@@ -137,6 +146,11 @@ fn every_kind_has_the_fields_that_the_page_says() {
             hold(&kinds, &mut seen, object);
         });
     }
+    let swept = user.args(&["--json", "guard", "shell", "git -C repo add -A"]);
+    swept
+        .objects()
+        .iter()
+        .for_each(|object| hold(&kinds, &mut seen, object));
     let missing: Vec<&String> = kinds
         .keys()
         .filter(|kind| !seen.contains_key(*kind))

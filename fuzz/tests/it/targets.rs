@@ -2,14 +2,18 @@
 //! allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use tenure_fuzz::targets;
 
-/// The largest single request so far. The real ceiling is far below what a length read from bytes could ask for.
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// The largest single request of this thread so far; what other tests do beside it is theirs.
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The real ceiling is far below what a length read from bytes could ask for.
 const CEILING: usize = 64 << 20;
 
 struct Counting;
@@ -17,7 +21,7 @@ struct Counting;
 // SAFETY: every call is handed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        asked(layout.size());
         // SAFETY: as the caller promised.
         unsafe { System.alloc(layout) }
     }
@@ -28,17 +32,22 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        LARGEST.fetch_max(bytes, Ordering::Relaxed);
+        asked(bytes);
         // SAFETY: as the caller promised.
         unsafe { System.realloc(pointer, layout, bytes) }
     }
+}
+
+fn asked(bytes: usize) {
+    // A thread that ends has no such cell any more, and is done with its test.
+    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 fn bounded() {
-    let largest = LARGEST.load(Ordering::Relaxed);
+    let largest = LARGEST.get();
     assert!(
         largest <= CEILING,
         "somebody asked for {largest} bytes at once"

@@ -114,6 +114,13 @@ impl Said<'_> {
                 self.number(c.bytes);
                 self.bytes(&c.modified.0.to_le_bytes());
             }
+            other => self.about_a_history(other),
+        }
+    }
+
+    /// Commands about histories.
+    fn about_a_history(&mut self, command: &Command) {
+        match command {
             Command::Revert(c) => self.number(c.to.0),
             Command::Branch(c) => {
                 self.text(Some(c.source));
