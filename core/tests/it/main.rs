@@ -1,5 +1,6 @@
 //! Behaviours of the rules through their public door.
 
+mod decisions;
 mod golden;
 mod liveness;
 mod meeting;

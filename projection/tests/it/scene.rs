@@ -44,6 +44,7 @@ use tenure_projection::host::{Host, HostError, This};
 use tenure_projection::store::{Answer, Done, Store};
 
 pub mod forge;
+mod kept;
 pub mod line;
 pub mod look;
 
