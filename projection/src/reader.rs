@@ -13,13 +13,14 @@ use tenure_core::id::{Moment, Position, SessionNo, Time};
 use tenure_core::path::Scope;
 use tenure_core::role::RoleScope;
 use tenure_core::state::{Located, State};
+use tenure_core::text::Pool;
 use tenure_log::format::RulesVersion;
 use tenure_log::frame::{Depth, FrameRef};
 use tenure_log::journal::Deadline;
 use tenure_log::position::{self, Head, Receipt, StoreId};
 use tenure_log::storage::disk::Disk;
 
-use crate::authority::{About, Held, Resolved, kept};
+use crate::authority::{About, Held, Interval, Resolved, When, kept};
 use crate::call::{self, RoleAt};
 use crate::checkouts::locate;
 use crate::entry;
@@ -375,6 +376,14 @@ impl Reader {
     /// When the log cannot be read.
     pub fn held(&self, about: &About) -> Result<Held, Error> {
         Held::read(&self.source, about)
+    }
+
+    /// The stretch that covers a place in the log, with the texts of its holder; `None` where nobody held it.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn held_at(&self, about: &About, when: When) -> Result<Option<(Interval, Pool)>, Error> {
+        Held::read_at(&self.source, about, when)
     }
 
     /// Where in the log a time is.

@@ -218,14 +218,14 @@ pub struct Held {
     pub pool: Pool,
 }
 
-impl Held {
-    /// The stretch that covers a place in the log.
-    #[must_use]
-    pub fn at(&self, when: When) -> Option<&Interval> {
-        find(&self.stretches, when)
-    }
+/// The same, the holders of what is kept not looked up yet: each costs a look at the frame that granted it.
+struct Unread {
+    rows: Vec<Row>,
+    authority: Authority,
+}
 
-    pub(crate) fn read(source: &Arc<dyn Source>, about: &About) -> Result<Self, Error> {
+impl Unread {
+    fn of(source: &Arc<dyn Source>, about: &About) -> Result<Self, Error> {
         let newest = source.newest()?;
         let mut past = Past::open(source, snapshot::load(source)?)?;
         let mut rows = past.runs.find(source.blobs(), &about.subject());
@@ -234,18 +234,55 @@ impl Held {
             rows = Some(Vec::new());
         }
         past.read_on(&**source, newest)?;
-        let mut authority = past.kept.authority;
+        // Rows of another length are no pages of ours, and were not given.
+        let read = |row: Box<[u8]>| Row::read(&row).expect("a row has its length");
+        Ok(Self {
+            rows: rows.into_iter().flatten().map(read).collect(),
+            authority: past.kept.authority,
+        })
+    }
+}
+
+impl Held {
+    pub(crate) fn read(source: &Arc<dyn Source>, about: &About) -> Result<Self, Error> {
+        let Unread {
+            rows,
+            mut authority,
+        } = Unread::of(source, about)?;
         let mut stretches = Vec::new();
-        for row in rows.into_iter().flatten() {
-            // Rows of another length are no pages of ours, and were not given.
-            let row = Row::read(&row).expect("a row has its length");
-            stretches.push(row.interval(&**source, &mut authority.pool)?);
+        for row in rows {
+            let holder = row.holder(&**source, &mut authority.pool)?;
+            stretches.push(Interval {
+                holder,
+                ..row.interval()
+            });
         }
         stretches.extend_from_slice(authority.of(about));
         Ok(Self {
             stretches,
             pool: authority.pool,
         })
+    }
+
+    /// The stretch alone that covers a place in the log.
+    pub(crate) fn read_at(
+        source: &Arc<dyn Source>,
+        about: &About,
+        when: When,
+    ) -> Result<Option<(Interval, Pool)>, Error> {
+        let Unread {
+            rows,
+            mut authority,
+        } = Unread::of(source, about)?;
+        let mut stretches: Vec<Interval> = rows.iter().map(Row::interval).collect();
+        stretches.extend_from_slice(authority.of(about));
+        let Some(mut found) = find(&stretches, when).copied() else {
+            return Ok(None);
+        };
+        if let Some(row) = rows.iter().find(|row| row.interval() == found) {
+            found.holder = row.holder(&**source, &mut authority.pool)?;
+        }
+        Ok(Some((found, authority.pool)))
     }
 }
 

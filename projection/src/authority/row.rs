@@ -211,42 +211,47 @@ impl Row {
         })
     }
 
-    /// The interval, with its holder from the frame that granted it; its texts join `pool`.
-    pub fn interval(&self, source: &dyn Source, pool: &mut Pool) -> Result<Interval, Error> {
+    /// The interval without its holder.
+    pub fn interval(&self) -> Interval {
         let point = |(at, kind): (Moment, u16)| Point {
             at,
             event: word(kind),
         };
-        let since = point(self.since);
-        let mut holder = None;
-        if let Some(at) = self.granted {
-            let entry = entry_at(source, at)?;
-            holder = bearer(&entry, self.session).map(|bearer| Holder {
-                bearing: bearer.bearing,
-                actor: pool.intern(entry.texts.get(bearer.actor)),
-                host_name: pool.intern(entry.texts.get(bearer.host_name)),
-                engine: bearer.engine.map(|e| pool.intern(entry.texts.get(e))),
-            });
+        Interval {
+            session: self.session,
+            generation: self.generation,
+            holder: None,
+            granted: self.granted,
+            dispatch: self.dispatch,
+            since: point(self.since),
+            until: Some(point(self.until)),
         }
+    }
+
+    /// The holder, from the frame that granted it; its texts join `pool`.
+    pub fn holder(&self, source: &dyn Source, pool: &mut Pool) -> Result<Option<Holder>, Error> {
+        let Some(at) = self.granted else {
+            return Ok(None);
+        };
+        let entry = entry_at(source, at)?;
+        let mut holder = bearer(&entry, self.session).map(|bearer| Holder {
+            bearing: bearer.bearing,
+            actor: pool.intern(entry.texts.get(bearer.actor)),
+            host_name: pool.intern(entry.texts.get(bearer.host_name)),
+            engine: bearer.engine.map(|e| pool.intern(entry.texts.get(e))),
+        });
+        let (since, by) = self.since;
         if let Some(holder) = &mut holder
-            && since.event == word(ROLE_TAKEN)
+            && by == ROLE_TAKEN
         {
-            let entry = entry_at(source, since.at.position)?;
+            let entry = entry_at(source, since.position)?;
             let process = entry.events.iter().find_map(|event| match event {
                 Event::RoleTaken(e) if e.session == self.session => e.process,
                 _ => None,
             });
             holder.bearing = process.unwrap_or(holder.bearing);
         }
-        Ok(Interval {
-            session: self.session,
-            generation: self.generation,
-            holder,
-            granted: self.granted,
-            dispatch: self.dispatch,
-            since,
-            until: Some(point(self.until)),
-        })
+        Ok(holder)
     }
 }
 

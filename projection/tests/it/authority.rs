@@ -320,6 +320,17 @@ fn kept_as_replayed(scene: &Scene) -> Result<(), TestCaseError> {
         let found = told_with_holders(&held.stretches, &held.pool);
         let wanted = told_with_holders(authority.of(about), authority.pool());
         prop_assert_eq!(found, wanted, "{:?}", about);
+        for position in (0..=scene.frames()).step_by(3).map(Position) {
+            let at = When::At(position);
+            let found = again.held_at(about, at).expect("the log reads");
+            let found = found.map(|(i, pool)| told_with_holders(&[i], &pool));
+            let wanted = authority.of(about).iter().rfind(|i| {
+                let begun = i.since.at.position <= position;
+                begun && i.until.is_none_or(|u| position < u.at.position)
+            });
+            let wanted = wanted.map(|i| told_with_holders(&[*i], authority.pool()));
+            prop_assert_eq!(found, wanted, "{:?} at {}", about, position);
+        }
     }
     let times: Vec<Time> = scene.all().iter().map(|f| Time(f.header.time.0)).collect();
     for time in times.iter().flat_map(|t| [Time(t.0 - 1), *t]) {

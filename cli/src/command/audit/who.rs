@@ -143,10 +143,11 @@ impl Args {
         let Some(about) = about else {
             return Ok(WhoView::nobody(&self.subject, then.moment));
         };
-        let held = reader.held(&about).map_err(|error| ctx.fault(&error))?;
+        let held = reader.held_at(&about, then.place);
+        let held = held.map_err(|error| ctx.fault(&error))?;
         ctx.look(reader, |lens| {
-            Ok(match held.at(then.place) {
-                Some(stretch) => lens.who_then(&self.subject, then.moment, stretch, &held.pool),
+            Ok(match &held {
+                Some((stretch, pool)) => lens.who_then(&self.subject, then.moment, stretch, pool),
                 None => WhoView::nobody(&self.subject, then.moment),
             })
         })
