@@ -12,6 +12,7 @@ mod history;
 mod idempotency;
 mod identity;
 mod limits;
+mod newer;
 mod notice;
 mod outbox;
 mod policies;
