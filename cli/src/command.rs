@@ -115,6 +115,23 @@ fn done(
     Ok(Exit::DONE)
 }
 
+/// A list, one of its things a line: an object for programs, a sentence for people.
+fn listed<V>(
+    ctx: &mut Context,
+    views: &[V],
+    object: impl Fn(&V) -> Object,
+    said: impl Fn(&V) -> String,
+) -> Result<Exit, Stop> {
+    for view in views {
+        if ctx.out.is_json() {
+            ctx.out.object(&object(view))?;
+        } else {
+            ctx.out.say(said(view))?;
+        }
+    }
+    Ok(Exit::DONE)
+}
+
 /// Where a change stands in the log.
 fn stands(ctx: &mut Context, done: &Done) -> Result<(), Stop> {
     let again = if done.repeated { ", done before" } else { "" };

@@ -18,6 +18,7 @@ use crate::entry;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::store::RULES;
+use crate::views::code_word;
 
 mod ledger;
 
@@ -269,14 +270,14 @@ impl Audit {
                 Rule::RefusedWithoutReason,
                 format!(
                     "it was refused as {}; a correct store does it",
-                    word_of(recorded.code)
+                    code_word(recorded.code)
                 ),
             )),
             (Err(refusal), Some(recorded)) if refusal.code.number() != recorded.code => Some((
                 Rule::RefusedOtherwise(refusal.code),
                 format!(
                     "it was refused as {}; a correct store says {}",
-                    word_of(recorded.code),
+                    code_word(recorded.code),
                     refusal.code.as_str()
                 ),
             )),
@@ -295,10 +296,6 @@ impl Audit {
             self.found(entry, Rule::DoesNotStand, Some(word), message);
         }
     }
-}
-
-fn word_of(code: u16) -> String {
-    Code::from_number(code).map_or_else(|| format!("code-{code}"), |code| code.as_str().to_owned())
 }
 
 fn accepted(refusal: &Refusal) -> String {

@@ -3,7 +3,7 @@
 use tenure_core::id::{DispatchNo, EnvelopeNo, RefusalNo, SessionNo};
 use tenure_core::state::{Holder, Session, State, TreeStanding};
 
-use crate::views::shown;
+use crate::views::{code_word, shown};
 
 /// Something that one state says otherwise than the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -238,13 +238,8 @@ fn envelope(state: &State, number: EnvelopeNo) -> Option<Facts> {
 
 fn refusal(state: &State, number: RefusalNo) -> Option<Facts> {
     let record = state.refusal(number)?;
-    let code = tenure_core::refusal::Code::from_number(record.code);
-    let code = code.map_or_else(
-        || format!("code-{}", record.code),
-        |c| c.as_str().to_owned(),
-    );
     Some(vec![
-        ("code", code),
+        ("code", code_word(record.code)),
         ("subject", shown(state.pool.get(record.subject))),
         ("count", record.count.to_string()),
         ("bodies", record.bodies.len().to_string()),

@@ -32,6 +32,7 @@ pub use event::{EventView, Field, events};
 pub use holder::HolderView;
 pub use lineage::{Kinship, LineageView};
 pub use mail::EnvelopeView;
+pub(crate) use refusal::code_word;
 pub use refusal::{RefusalView, Stored};
 pub use role::{PolicyView, RoleView, ToldView};
 pub use session::{BranchView, FormerView, SessionView};

@@ -7,7 +7,6 @@ use tenure_core::event::{Entry, Event, FenceKind};
 use tenure_core::generation::Standing;
 use tenure_core::holder::{Evidence, Verdict};
 use tenure_core::id::{Moment, Position, SessionNo};
-use tenure_core::refusal::Code;
 use tenure_core::state::State;
 use tenure_log::frame::Depth;
 
@@ -16,7 +15,7 @@ use crate::diff::{Change, diff};
 use crate::entry;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::views::{EventView, events, shown};
+use crate::views::{EventView, code_word, events, shown};
 
 mod shown_before;
 
@@ -171,11 +170,7 @@ fn standpoint(state: &State, number: SessionNo) -> Option<Standpoint> {
 
 fn rule(before: &State, entry: &Entry, request: &Request) -> String {
     if let Some(Event::Refused(refused)) = entry.events.first() {
-        let code = Code::from_number(refused.code);
-        let code = code.map_or_else(
-            || format!("code-{}", refused.code),
-            |c| c.as_str().to_owned(),
-        );
+        let code = code_word(refused.code);
         return match tenure_core::decide::decide(before, request) {
             Err(refusal) => format!("refused as {code}: {}", refusal.message),
             Ok(_) => format!("refused as {code}"),

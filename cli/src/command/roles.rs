@@ -16,7 +16,7 @@ use crate::fault::{Fault, Stop};
 use crate::input::{self, Keyed, Under};
 use crate::output::{human, json};
 
-use super::{done, looking, stands};
+use super::{done, listed, looking, stands};
 
 mod run;
 
@@ -231,12 +231,5 @@ impl Clear {
 
 fn list(ctx: &mut Context) -> Result<Exit, Stop> {
     let roles: Vec<_> = looking(ctx, |lens| Ok(lens.roles().collect()))?;
-    for role in &roles {
-        if ctx.out.is_json() {
-            ctx.out.object(&json::role(role))?;
-        } else {
-            ctx.out.say(human::role(role))?;
-        }
-    }
-    Ok(Exit::DONE)
+    listed(ctx, &roles, json::role, human::role)
 }

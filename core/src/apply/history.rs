@@ -6,8 +6,7 @@ use crate::event::{Branched, Imported, Recorded, Reverted};
 use crate::history::{Hidden, Point};
 use crate::id::{EnvelopeNo, Position, SessionNo};
 use crate::state::{
-    CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, ImportNote, NoticeKind, OpenActivity,
-    Origin, State,
+    EnvelopeKind, EnvelopeRow, EnvelopeState, ImportNote, NoticeKind, OpenActivity, Origin, State,
 };
 
 use super::{Fold, mail};
@@ -125,17 +124,9 @@ fn unread(state: &State, session: SessionNo) -> Vec<EnvelopeRow> {
 /// What the source is told (NOT-7).
 fn notice(fold: Fold<'_>, state: &State, e: &Branched) -> EnvelopeRow {
     let generation = state.session(e.source).map(|s| s.generation);
-    EnvelopeRow {
-        session: e.source,
-        generation: generation.unwrap_or(EnvelopeRow::UNUSED.generation),
-        kind: EnvelopeKind::Notice,
-        state: EnvelopeState::Pending,
-        reason: CancelReason::None,
-        notice: NoticeKind::Branched,
-        from: Some(e.session),
-        dispatch: None,
-        re: None,
-        position: fold.at.position,
-        body: None,
-    }
+    let to = (
+        e.source,
+        generation.unwrap_or(EnvelopeRow::UNUSED.generation),
+    );
+    mail::notice(fold, to, NoticeKind::Branched, Some(e.session), None)
 }

@@ -1,7 +1,8 @@
 //! Envelopes as events change them.
 
 use crate::event::{Acknowledged, Delivered, Sent};
-use crate::id::EnvelopeNo;
+use crate::generation::Generation;
+use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::state::{CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind, State};
 
 use super::Fold;
@@ -21,6 +22,29 @@ pub(super) fn sent(fold: Fold<'_>, state: &mut State, e: &Sent) {
         body: Some(e.body),
     };
     open(state, e.envelope, row);
+}
+
+/// A notice to a session under one of its generations. `from`: the session that it is about.
+pub(super) fn notice(
+    fold: Fold<'_>,
+    (session, generation): (SessionNo, Generation),
+    notice: NoticeKind,
+    from: Option<SessionNo>,
+    dispatch: Option<DispatchNo>,
+) -> EnvelopeRow {
+    EnvelopeRow {
+        session,
+        generation,
+        kind: EnvelopeKind::Notice,
+        state: EnvelopeState::Pending,
+        reason: CancelReason::None,
+        notice,
+        from,
+        dispatch,
+        re: None,
+        position: fold.at.position,
+        body: None,
+    }
 }
 
 /// Puts an envelope into its session's inbox under the next number.

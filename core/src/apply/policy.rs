@@ -6,9 +6,7 @@ use crate::generation::Generation;
 use crate::id::{EnvelopeNo, SessionNo};
 use crate::limits::{POLICIES_MAX, TOLD_MAX};
 use crate::path::same_place;
-use crate::state::{
-    CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind, Policy, State, Told,
-};
+use crate::state::{NoticeKind, Policy, State, Told};
 
 use super::{Fold, mail};
 
@@ -50,19 +48,8 @@ pub(super) fn shown(
         if !unaware || peer.session == session {
             continue;
         }
-        let row = EnvelopeRow {
-            session: peer.session,
-            generation: peer.generation,
-            kind: EnvelopeKind::Notice,
-            state: EnvelopeState::Pending,
-            reason: CancelReason::None,
-            notice: NoticeKind::Newcomer,
-            from: Some(session),
-            dispatch: None,
-            re: None,
-            position: fold.at.position,
-            body: None,
-        };
+        let (to, kind) = ((peer.session, peer.generation), NoticeKind::Newcomer);
+        let row = mail::notice(fold, to, kind, Some(session), None);
         mail::open(state, notice, row);
         notice = EnvelopeNo(notice.0.saturating_add(1));
     }

@@ -5,9 +5,7 @@ use alloc::vec::Vec;
 use crate::event::{RoleCleared, RoleLapsed, RoleReleased, RoleTaken};
 use crate::id::{EnvelopeNo, RoleNo, SessionNo};
 use crate::limits::ROLE_PAST_MAX;
-use crate::state::{
-    CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, Holding, NoticeKind, Role, State,
-};
+use crate::state::{Holding, NoticeKind, Role, State};
 
 use super::{Fold, mail};
 
@@ -102,18 +100,6 @@ fn tell(
     let Some(generation) = state.session(session).map(|s| s.generation) else {
         return;
     };
-    let row = EnvelopeRow {
-        session,
-        generation,
-        kind: EnvelopeKind::Notice,
-        state: EnvelopeState::Pending,
-        reason: CancelReason::None,
-        notice,
-        from: None,
-        dispatch: None,
-        re: None,
-        position: fold.at.position,
-        body: None,
-    };
+    let row = mail::notice(fold, (session, generation), notice, None, None);
     mail::open(state, number, row);
 }

@@ -99,19 +99,8 @@ pub(super) fn joined(fold: Fold<'_>, state: &mut State, e: &Joined) {
         let Some(generation) = state.session(session).map(|s| s.generation) else {
             continue;
         };
-        let row = EnvelopeRow {
-            session,
-            generation,
-            kind: EnvelopeKind::Notice,
-            state: EnvelopeState::Pending,
-            reason: CancelReason::None,
-            notice: NoticeKind::Newcomer,
-            from: Some(newcomer),
-            dispatch: Some(e.dispatch),
-            re: None,
-            position: fold.at.position,
-            body: None,
-        };
+        let (to, kind) = ((session, generation), NoticeKind::Newcomer);
+        let row = mail::notice(fold, to, kind, Some(newcomer), Some(e.dispatch));
         mail::open(state, EnvelopeNo(number), row);
     }
 }
@@ -204,19 +193,8 @@ pub(super) fn assignment_failed(fold: Fold<'_>, state: &mut State, e: &Assignmen
         DispatchState::Failed,
         CancelReason::DispatchEnded,
     );
-    let notice = EnvelopeRow {
-        session: row.session,
-        generation: row.generation,
-        kind: EnvelopeKind::Notice,
-        state: EnvelopeState::Pending,
-        reason: CancelReason::None,
-        notice: NoticeKind::AssignmentFailed,
-        from: None,
-        dispatch: Some(e.dispatch),
-        re: None,
-        position: fold.at.position,
-        body: None,
-    };
+    let (to, kind) = ((row.session, row.generation), NoticeKind::AssignmentFailed);
+    let notice = mail::notice(fold, to, kind, None, Some(e.dispatch));
     mail::open(state, e.notice, notice);
 }
 

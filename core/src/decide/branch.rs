@@ -21,8 +21,16 @@ use super::session::grant;
 /// whoever finds the name free gets it, and everybody else `name-taken` (BRN-3).
 pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
     let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
-    let events = vec![registered(ask, c).into(), branched(ask, source, at).into()];
     let (session, generation) = newcomer(ask.state);
+    let registered = Registered {
+        session,
+        name: c.name,
+        generation,
+        bearer: c.bearer,
+        labels: c.labels.clone(),
+        checkout: c.checkout.clone(),
+    };
+    let events = vec![registered.into(), branched(ask, source, at).into()];
     Ok(grant(session, None, generation, None, events))
 }
 
@@ -67,18 +75,6 @@ pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision,
 fn newcomer(state: &State) -> (SessionNo, Generation) {
     let session = SessionNo(state.sessions.len() as u64);
     (session, Generation::first(state.incarnation))
-}
-
-fn registered(ask: Ask<'_>, c: &Branch) -> Registered {
-    let (session, generation) = newcomer(ask.state);
-    Registered {
-        session,
-        name: c.name,
-        generation,
-        bearer: c.bearer,
-        labels: c.labels.clone(),
-        checkout: c.checkout.clone(),
-    }
 }
 
 fn branched(ask: Ask<'_>, source: SessionNo, at: Option<Point>) -> Branched {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tenure_core::codec;
 use tenure_core::id::{Moment, Position, Time};
+use tenure_core::state::table::digest;
 use tenure_core::text::Pool;
 use tenure_log::frame::Depth;
 use tenure_log::journal::Blobs;
@@ -76,7 +77,7 @@ impl Kept {
     fn parse(store: StoreId, bytes: &[u8]) -> Option<Self> {
         let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
         let fits = header[..8] == *MAGIC
-            && header[8..24] == check(&bytes[24..])
+            && header[8..24] == digest(&bytes[24..])
             && header[24..40] == store.0;
         if !fits {
             return None;
@@ -109,7 +110,7 @@ impl Kept {
         behind.extend_from_slice(&self.head.chain.0);
         behind.extend(codec::encode(&body).map_err(|_| Error::TooLarge)?);
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&check(&behind));
+        bytes.extend_from_slice(&digest(&behind));
         bytes.extend(behind);
         Ok(blobs.write_atomic(BLOB, &bytes)?)
     }
@@ -132,13 +133,6 @@ impl Kept {
             _ => self.spans.push(fresh),
         }
     }
-}
-
-fn check(bytes: &[u8]) -> [u8; 16] {
-    *blake3::hash(bytes)
-        .as_bytes()
-        .first_chunk()
-        .expect("a BLAKE3 hash has 32 bytes")
 }
 
 /// The past of a log as far as it is kept, and the state where that ends.

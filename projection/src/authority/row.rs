@@ -12,6 +12,7 @@ use tenure_log::position;
 use crate::entry;
 use crate::error::Error;
 use crate::source::Source;
+use crate::store::keys::short;
 use crate::store::runs::Subject;
 
 use super::{Interval, Point};
@@ -39,11 +40,7 @@ impl About {
             Self::Item(item) => hasher.update(b"item").update(item),
             Self::Role(number) => hasher.update(b"role").update(&number.0.to_le_bytes()),
         };
-        *hasher
-            .finalize()
-            .as_bytes()
-            .first_chunk()
-            .expect("a BLAKE3 hash has 32 bytes")
+        short(&hasher)
     }
 }
 

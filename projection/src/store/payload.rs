@@ -4,6 +4,7 @@
 use tenure_core::command::{Bearer, Command, Label, Ref, Request};
 use tenure_core::generation::Epoch;
 use tenure_core::history::Activity;
+use tenure_core::id::Position;
 use tenure_core::role::RoleScope;
 use tenure_core::text::TextId;
 
@@ -123,21 +124,11 @@ impl Said<'_> {
         match command {
             Command::Revert(c) => self.number(c.to.0),
             Command::Branch(c) => {
-                self.text(Some(c.source));
-                self.text(Some(c.name));
-                self.number(c.at.map_or(u64::MAX, |p| p.0));
-                self.text(c.bearer.engine);
-                self.texts(c.labels.iter().map(|l| l.0));
-                self.texts(c.labels.iter().map(|l| l.1));
+                self.branched((c.source, c.name), c.at, &c.bearer, &c.labels);
                 self.text(c.checkout.as_ref().map(|s| s.path));
             }
             Command::BranchInTree(c) => {
-                self.text(Some(c.source));
-                self.text(Some(c.name));
-                self.number(c.at.map_or(u64::MAX, |p| p.0));
-                self.text(c.bearer.engine);
-                self.texts(c.labels.iter().map(|l| l.0));
-                self.texts(c.labels.iter().map(|l| l.1));
+                self.branched((c.source, c.name), c.at, &c.bearer, &c.labels);
                 self.text(c.checkout.as_ref().map(|s| s.path));
             }
             Command::Import(c) => {
@@ -231,9 +222,27 @@ impl Said<'_> {
         self.text(reason);
     }
 
+    /// A branch: of what, under which name, and where.
+    fn branched(
+        &mut self,
+        (source, name): (TextId, TextId),
+        at: Option<Position>,
+        bearer: &Bearer,
+        labels: &[Label],
+    ) {
+        self.text(Some(source));
+        self.text(Some(name));
+        self.number(at.map_or(u64::MAX, |p| p.0));
+        self.bearer(bearer, labels);
+    }
+
     /// A session, who is to act for it, and its labels.
     fn named(&mut self, name: TextId, bearer: &Bearer, labels: &[Label]) {
         self.text(Some(name));
+        self.bearer(bearer, labels);
+    }
+
+    fn bearer(&mut self, bearer: &Bearer, labels: &[Label]) {
         self.text(bearer.engine);
         self.texts(labels.iter().map(|l| l.0));
         self.texts(labels.iter().map(|l| l.1));

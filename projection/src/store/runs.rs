@@ -18,6 +18,7 @@ use tenure_log::position::{Chain, Head, Position, StoreId};
 use crate::error::Error;
 use crate::source::Source;
 
+use super::keys::short;
 use super::snapshot::stands;
 
 const PAGE_BYTES: usize = 4096;
@@ -58,11 +59,7 @@ fn check(number: u64, seed: &[u8], page: &[u8]) -> [u8; CHECK_BYTES] {
         .update(&number.to_le_bytes())
         .update(seed)
         .update(page);
-    *hasher
-        .finalize()
-        .as_bytes()
-        .first_chunk()
-        .expect("a BLAKE3 hash has 32 bytes")
+    short(&hasher)
 }
 
 /// The bounds in a file's name: what is only chosen by, never believed.

@@ -58,6 +58,11 @@ fn word(code: Result<Code, u16>) -> String {
     }
 }
 
+/// A recorded code as printed: `code-N` where this program has no word for it.
+pub(crate) fn code_word(number: u16) -> String {
+    word(Code::from_number(number).ok_or(number))
+}
+
 /// A refusal as the log keeps it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {

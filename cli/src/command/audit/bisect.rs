@@ -15,7 +15,7 @@ use crate::fault::{Fault, Stop};
 use crate::input;
 use crate::output::{DIM, Object, json};
 
-use super::place::Resolved;
+use super::place::resolve;
 
 /// Exit codes from here on mean that the command could not be run, as a shell has it.
 const NOT_RUN: i32 = 126;
@@ -46,7 +46,7 @@ impl Args {
         let to = self.to.as_deref().map(input::when).transpose()?;
         let reader = ctx.reading()?;
         let head = reader.head().map_err(|error| ctx.fault(&error))?;
-        let place = |when| Resolved::of(ctx, &reader, when).map(|resolved| resolved.position);
+        let place = |when| resolve(ctx, &reader, when).map(|resolved| resolved.position);
         let mut low = from.map_or(Ok(Position(0)), place)?;
         let mut high = to.map_or(Ok(Position(head.position.0)), place)?;
         let turned = |position: Position| self.turned(ctx, &reader, position);

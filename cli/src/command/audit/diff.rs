@@ -1,6 +1,7 @@
 //! `diff`: what changed between two places of the log.
 
 use serde_json::{Value, json};
+use tenure_projection::authority::Resolved;
 use tenure_projection::diff::{Change, diff};
 
 use crate::context::Context;
@@ -9,7 +10,7 @@ use crate::fault::Stop;
 use crate::input;
 use crate::output::{DIM, HEAD, Line, Object, PLAIN};
 
-use super::place::Resolved;
+use super::place::{resolve, say};
 
 /// Arguments of `diff`.
 #[derive(Debug, clap::Args)]
@@ -30,10 +31,10 @@ impl Args {
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let (from, to) = (input::when(&self.from)?, input::when(&self.to)?);
         let reader = ctx.reading()?;
-        let from = Resolved::of(ctx, &reader, from)?;
-        let to = Resolved::of(ctx, &reader, to)?;
-        from.say(ctx)?;
-        to.say(ctx)?;
+        let from = resolve(ctx, &reader, from)?;
+        let to = resolve(ctx, &reader, to)?;
+        say(ctx, &from)?;
+        say(ctx, &to)?;
         let state = |place: &Resolved| {
             let state = reader.state_at(place.position);
             state.map_err(|error| ctx.fault(&error))

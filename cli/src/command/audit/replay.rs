@@ -1,16 +1,17 @@
 //! `replay`: the state as it was, made again from the log alone.
 
+use tenure_projection::authority::Resolved;
 use tenure_projection::core::codec;
 use tenure_projection::views::Lens;
 
-use crate::clock;
 use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
 use crate::input;
-use crate::output::{DIM, Object, human, json};
+use crate::output::{DIM, Object, json};
 
-use super::place::Resolved;
+use super::super::look::sessions;
+use super::place::{resolve, say};
 
 /// Arguments of `replay`.
 #[derive(Debug, clap::Args)]
@@ -31,13 +32,13 @@ impl Args {
         let reader = ctx.reading()?;
         let head = reader.head().map_err(|error| ctx.fault(&error))?;
         let place = match to {
-            Some(when) => Resolved::of(ctx, &reader, when)?,
+            Some(when) => resolve(ctx, &reader, when)?,
             None => Resolved {
                 position: tenure_projection::core::id::Position(head.position.0),
                 also: Vec::new(),
             },
         };
-        place.say(ctx)?;
+        say(ctx, &place)?;
         let state = reader
             .state_at(place.position)
             .map_err(|error| ctx.fault(&error))?;
@@ -62,14 +63,7 @@ impl Args {
             ctx.out.object(&object)?;
             return Ok(Exit::DONE);
         }
-        let now = clock::now();
-        let rows: Vec<_> = views
-            .iter()
-            .map(|view| human::session_row(view, now))
-            .collect();
-        human::table(&rows)
-            .iter()
-            .try_for_each(|row| ctx.out.say(row))?;
+        sessions::table(ctx, &views)?;
         ctx.out.styled(
             DIM,
             format_args!("position {}, state digest {digest}", place.position),

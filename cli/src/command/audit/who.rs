@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tenure_projection::authority::{About, When as Place};
+use tenure_projection::authority::{About, Resolved, When as Place};
 use tenure_projection::call::RoleAt;
 use tenure_projection::core::id::{Moment, RoleNo, SessionNo};
 use tenure_projection::core::role::RoleScope;
@@ -18,7 +18,7 @@ use crate::input;
 use crate::output::{human, json};
 
 use super::super::find;
-use super::place::Resolved;
+use super::place::{resolve, say};
 
 /// Arguments of `who`.
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,7 @@ impl Args {
             (_, Some(then)) => vec![self.then(ctx, &reader, &subject, then)?],
         };
         if let Some(then) = &then {
-            then.resolved.say(ctx)?;
+            say(ctx, &then.resolved)?;
         }
         let also: Vec<u64> = then
             .iter()
@@ -224,7 +224,7 @@ struct Then {
 
 impl Then {
     fn of(ctx: &Context, reader: &Reader, when: When) -> Result<Self, Stop> {
-        let resolved = Resolved::of(ctx, reader, when)?;
+        let resolved = resolve(ctx, reader, when)?;
         let position = resolved.position;
         let (place, time) = match when {
             When::Time(time) => (Place::Time(time), time),

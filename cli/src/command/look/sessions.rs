@@ -1,5 +1,7 @@
 //! `sessions`: the sessions with holder, verdict, last seen, and what is open.
 
+use tenure_projection::views::SessionView;
+
 use crate::clock;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -38,18 +40,26 @@ impl Args {
                 .try_for_each(|view| ctx.out.essential(&view.name))?;
             return Ok(Exit::DONE);
         }
-        let now = clock::now();
-        let rows: Vec<_> = views
-            .iter()
-            .map(|view| human::session_row(view, now))
-            .collect();
-        human::table(&rows)
-            .iter()
-            .try_for_each(|row| ctx.out.say(row))?;
+        table(ctx, &views)?;
         if views.is_empty() {
             ctx.out
                 .styled(DIM, "no sessions; `tenure register NAME` makes one")?;
         }
         Ok(Exit::DONE)
     }
+}
+
+/// Sessions for people, one a line.
+///
+/// # Errors
+/// When nothing can be printed.
+pub fn table(ctx: &mut Context, views: &[SessionView]) -> Result<(), Stop> {
+    let now = clock::now();
+    let rows: Vec<_> = views
+        .iter()
+        .map(|view| human::session_row(view, now))
+        .collect();
+    human::table(&rows)
+        .iter()
+        .try_for_each(|row| ctx.out.say(row))
 }

@@ -12,7 +12,7 @@ use crate::fault::Stop;
 use crate::input::{Keyed, Under};
 use crate::output::{human, json};
 
-use super::super::{done, looking};
+use super::super::{done, listed, looking};
 
 /// Arguments of `policy`.
 #[derive(Debug, clap::Args)]
@@ -102,12 +102,5 @@ impl Set {
 
 fn list(ctx: &mut Context) -> Result<Exit, Stop> {
     let policies: Vec<_> = looking(ctx, |lens| Ok(lens.policies().collect()))?;
-    for policy in &policies {
-        if ctx.out.is_json() {
-            ctx.out.object(&json::policy(policy))?;
-        } else {
-            ctx.out.say(human::policy(policy))?;
-        }
-    }
-    Ok(Exit::DONE)
+    listed(ctx, &policies, json::policy, human::policy)
 }
