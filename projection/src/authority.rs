@@ -330,16 +330,15 @@ impl Authority {
             Event::Cancelled(e) => drop(self.unbind(e.dispatch, point)),
             Event::AssignmentFailed(e) => drop(self.unbind(e.dispatch, point)),
             Event::IncarnationRaised(e) if e.incarnation > state.incarnation => {
-                for number in (0..self.sessions.len()).map(|n| SessionNo(n as u64)) {
+                for (number, session) in state.sessions.iter().enumerate() {
+                    let number = SessionNo(number as u64);
+                    let generation = Generation {
+                        incarnation: e.incarnation,
+                        ..session.generation
+                    };
                     self.close(number, point);
-                    if let Some(session) = state.session(number) {
-                        let generation = Generation {
-                            incarnation: e.incarnation,
-                            ..session.generation
-                        };
-                        self.restamp(number, generation, point);
-                        self.roles_follow(number, generation, point);
-                    }
+                    self.restamp(number, generation, point);
+                    self.roles_follow(number, generation, point);
                 }
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use tenure_core::event::{Event, Reconciliation};
 use tenure_core::id::SessionNo;
-use tenure_core::state::State;
+use tenure_core::state::{Session, State};
 use tenure_core::text::Texts;
 
 use super::{Authority, Interval, Point, When, begin, end, find};
@@ -20,10 +20,12 @@ impl Authority {
         find(self.of_tree(root), when)
     }
 
-    /// Every token of a tree lapses: nobody holds its sessions, and their bindings go on without a holder.
+    /// Every token of a tree lapses: nobody holds its sessions, and their bindings go on without a holder. Of a
+    /// session that nobody was granted since the incarnation was raised, nothing lapses.
     fn lapse(&mut self, root: SessionNo, until: Point, state: &State) {
         end(&mut self.trees, root, until);
-        for (number, session) in state.sessions_of_tree(root) {
+        let granted = |s: &Session| s.holder.is_some();
+        for (number, session) in state.sessions_of_tree(root).filter(|(_, s)| granted(s)) {
             self.close(number, until);
             self.restamp(number, session.generation, until);
             self.roles_follow(number, session.generation, until);

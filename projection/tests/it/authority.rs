@@ -454,3 +454,36 @@ fn a_session_and_its_item_change_hands() {
     assert_eq!(at(time(6)), None);
     assert_eq!(at(Time(i64::MAX)), Some(3));
 }
+
+/// AUD-1: raises and claims that touch what nobody holds any more. Each once gave another answer from what was
+/// kept, or from the state alone, than a replay did.
+#[test]
+fn authority_that_nobody_holds_goes_through_raises_and_claims() {
+    let stories = [
+        "register api
+         register web
+         role take lead hall1 as=web@1 pid=77
+         raise
+         adopt api force=why pid=500
+         raise",
+        "register ops
+         register api parent=ops@1
+         dispatch login api writes=/w/login
+         accept d1 as=api@1
+         raise
+         adopt ops force=why",
+    ];
+    for story in stories {
+        for every in [1, 2, 6] {
+            let scene = Scene::new();
+            for (number, line) in story.lines().enumerate() {
+                play(&scene, line.trim());
+                if number % every == every - 1 {
+                    scene.store.snapshot().expect("it is kept");
+                }
+            }
+            kept_as_replayed(&scene).expect("what is kept is what is replayed");
+            compare(&scene).expect("who is what a replay says");
+        }
+    }
+}
