@@ -14,6 +14,8 @@ mod adopt;
 mod branch;
 mod checkout;
 mod fold;
+#[cfg(tenure_forge)]
+pub mod forge;
 mod guard;
 mod handoff;
 mod history;
@@ -57,7 +59,7 @@ impl Decision {
 pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
     let ask = guard::Ask { state, request };
     if let Some(at) = request.input.key.and_then(|key| key.taken) {
-        return Err(guard::key_reused(ask, at));
+        ask.refuse(guard::key_reused(ask, at))?;
     }
     if let Some(wanted) = &request.input.require {
         role::required(ask, wanted)?;

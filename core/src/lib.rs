@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(tenure_forge)]
+extern crate std;
 
 #[macro_use]
 mod wire;

@@ -63,7 +63,7 @@ impl<'a> Target<'a> {
 
     /// The tree at the epoch after this one.
     pub fn next_epoch(self, ask: Ask<'_>) -> Result<TreeFence, Refusal> {
-        let epoch = self.tree.epoch.next().ok_or_else(|| {
+        let epoch = ask.found(self.tree.epoch.next(), || {
             let name = ask.state.name(self.root);
             ask.refusal(Code::Held, Some(self.root), &name)
                 .say(format!("the tree of {name} has used up its epochs"))
@@ -122,7 +122,7 @@ impl<'a> Target<'a> {
         } else {
             format!("epoch {epoch} of the tree of {name} was never given to anybody")
         };
-        Err(refusal.say(message))
+        ask.refuse(refusal.say(message))
     }
 }
 
@@ -165,14 +165,14 @@ fn take(ask: Ask<'_>, taking: Taking<'_>) -> Result<Decision, Refusal> {
     let at = Target::named(ask, taking.name)?;
     let (number, session) = (at.number, at.session);
     if session.retired {
-        return Err(is_retired(ask, number, session));
+        ask.refuse(is_retired(ask, number, session))?;
     }
     let current = ask.state.standing(number) == Some(Standing::Granted);
     let owned = match taking.way {
         Way::Claim(epoch) => {
             at.is_claimed_at(ask, epoch)?;
             if current {
-                return Err(already_active(ask, number));
+                ask.refuse(already_active(ask, number))?;
             }
             true
         }
@@ -251,7 +251,7 @@ fn reconciled(ask: Ask<'_>, at: Target<'_>) -> Option<Event> {
 pub(super) fn claim(ask: Ask<'_>, c: &Claim) -> Result<Decision, Refusal> {
     let at = Target::named(ask, c.name)?;
     if at.session.retired {
-        return Err(is_retired(ask, at.number, at.session));
+        ask.refuse(is_retired(ask, at.number, at.session))?;
     }
     let owned = at.is_owned_by(ask)?;
     let taken = takeover(ask, at, owned, true)?;
@@ -293,7 +293,7 @@ fn takeover(ask: Ask<'_>, at: Target<'_>, owned: bool, claims: bool) -> Result<T
         !free && forced.is_none()
     };
     if barred {
-        return Err(held(ask, at, verdict, proofs));
+        ask.refuse(held(ask, at, verdict, proofs))?;
     }
     Ok(Taken {
         forced: forced.filter(|_| !free),

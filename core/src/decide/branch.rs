@@ -42,7 +42,7 @@ pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision,
     let (number, record) = ask.session(c.source)?;
     let root = state.sessions[author.session.index()].root;
     if record.root != root {
-        return Err(foreign_tree(ask, number, author.session));
+        ask.refuse(foreign_tree(ask, number, author.session))?;
     }
     let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
     let (session, generation) = newcomer(state);
@@ -96,8 +96,8 @@ fn source(
 ) -> Result<(SessionNo, Option<Point>), Refusal> {
     let (source, record) = ask.session(source)?;
     match ask.state.find(ask.text(name)) {
-        Some(taken) if taken == source => return Err(same_name(ask, source)),
-        Some(taken) => return Err(name_taken(ask, taken, &ask.string(name))),
+        Some(taken) if taken == source => ask.refuse(same_name(ask, source))?,
+        Some(taken) => ask.refuse(name_taken(ask, taken, &ask.string(name)))?,
         None => {}
     }
     let at = match at {
@@ -139,17 +139,18 @@ pub(super) fn revert(ask: Ask<'_>, c: &Revert) -> Result<Decision, Refusal> {
             open.kind.as_str(),
             alloc::string::String::from_utf8_lossy(open.id.as_bytes())
         );
-        return Err(ask
-            .refusal(Code::OpenObligations, Some(number), &name)
-            .say(format!(
-                "{name} has {} open activities, {what} since position {}; a history is not cut while it runs",
-                history.open.len(),
-                open.since.position
-            ))
-            .next(
-                format!("tenure record TEXT --closes {what}"),
-                "ends that one",
-            ));
+        ask.refuse(
+            ask.refusal(Code::OpenObligations, Some(number), &name)
+                .say(format!(
+                    "{name} has {} open activities, {what} since position {}; a history is not cut while it runs",
+                    history.open.len(),
+                    open.since.position
+                ))
+                .next(
+                    format!("tenure record TEXT --closes {what}"),
+                    "ends that one",
+                ),
+        )?;
     }
     if to == history.tip {
         return Ok(Decision::nothing());
@@ -172,18 +173,17 @@ fn place(
             0 => "it is empty".to_string(),
             _ => format!("its newest record is at position {tip}"),
         };
-        return Err(bad_position(ask, session, at, &newest));
+        ask.refuse(bad_position(ask, session, at, &newest))?;
     }
     let found = found.filter(|f| f.point.position == at);
     let writer = state.shown_in(&state.lineage(session, state.at.position), at);
-    let Some(found) = found.filter(|f| Some(f.session) == writer) else {
-        let why = "no visible record of it stands there";
-        return Err(bad_position(ask, session, at, why));
-    };
+    let found = ask.found(found.filter(|f| Some(f.session) == writer), || {
+        bad_position(ask, session, at, "no visible record of it stands there")
+    })?;
     let ended = record.history.cut == Some(found.point);
     if found.depth > 0 && !ended {
         let why = "a call or an approval is open there, and a turn is not taken apart";
-        return Err(bad_position(ask, session, at, why));
+        ask.refuse(bad_position(ask, session, at, why))?;
     }
     Ok(found.point)
 }

@@ -72,6 +72,23 @@ impl Authority {
     }
 }
 
+#[cfg(not(tenure_forge))]
+impl Ask<'_> {
+    /// A guard: every refusal is made here or in [`Ask::found`], so that a build for tests can leave out any one.
+    pub fn refuse(self, refusal: Refusal) -> Result<(), Refusal> {
+        Err(refusal)
+    }
+
+    /// A guard: a decision goes on with what was found, or not at all.
+    pub fn found<T>(
+        self,
+        found: Option<T>,
+        refusal: impl FnOnce() -> Refusal,
+    ) -> Result<T, Refusal> {
+        found.ok_or_else(refusal)
+    }
+}
+
 impl<'a> Ask<'a> {
     pub fn text(self, id: TextId) -> &'a [u8] {
         self.request.texts.get(id)
@@ -88,7 +105,7 @@ impl<'a> Ask<'a> {
             .state
             .find(text)
             .and_then(|n| Some((n, self.state.session(n)?)));
-        found.ok_or_else(|| self.unknown_session(&self.string(name)))
+        self.found(found, || self.unknown_session(&self.string(name)))
     }
 
     /// Nobody has that name, or nobody may know yet that somebody has.
@@ -111,9 +128,7 @@ impl<'a> Ask<'a> {
 
     /// The session and generation behind the token, checked.
     pub fn author(self) -> Result<Author, Refusal> {
-        let Some(presented) = self.request.input.presented else {
-            return Err(self.missing_token());
-        };
+        let presented = self.found(self.request.input.presented, || self.missing_token())?;
         let (session, _) = self.session(presented.name)?;
         self.generation(session, presented.generation)?;
         Ok(Author {
@@ -171,7 +186,7 @@ impl<'a> Ask<'a> {
             }
             Lapse::Retired => format!("{name} was retired at generation {presented}"),
         };
-        Err(self.ways_back(refusal, &name, lapse))
+        self.refuse(self.ways_back(refusal, &name, lapse))
     }
 
     fn ways_back(self, refusal: Refusal, name: &str, lapse: Lapse) -> Refusal {
@@ -200,7 +215,7 @@ impl<'a> Ask<'a> {
 
     /// The row of a dispatch.
     pub fn dispatch(self, number: DispatchNo) -> Result<DispatchRow, Refusal> {
-        self.state.dispatch(number).ok_or_else(|| {
+        self.found(self.state.dispatch(number), || {
             self.refusal(
                 Code::UnknownDispatch,
                 self.presented_session(),
@@ -213,7 +228,7 @@ impl<'a> Ask<'a> {
 
     /// The row of an envelope.
     pub fn envelope(self, number: EnvelopeNo) -> Result<EnvelopeRow, Refusal> {
-        self.state.envelope(number).ok_or_else(|| {
+        self.found(self.state.envelope(number), || {
             self.refusal(
                 Code::UnknownEnvelope,
                 self.presented_session(),

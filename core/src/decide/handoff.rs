@@ -24,7 +24,7 @@ pub(super) fn hand_off(ask: Ask<'_>, c: &HandOff) -> Result<Decision, Refusal> {
     let author = ask.author()?;
     let row = owned(ask, author, c.dispatch)?;
     if !row.state.is_live() {
-        return Err(terminal(ask, c.dispatch, &row));
+        ask.refuse(terminal(ask, c.dispatch, &row))?;
     }
     let (number, session) = ask.session(c.to)?;
     if number == author.session {
@@ -74,14 +74,15 @@ fn live(ask: Ask<'_>, number: SessionNo) -> Result<(), Refusal> {
     } else {
         "its holder is provably dead"
     };
-    Err(ask
-        .refusal(Code::Held, Some(number), &name)
-        .holder(ask.state)
-        .relation(Relation::Foreign)
-        .evidence(verdict, proofs)
-        .say(format!("{name} is not live: {why}"))
-        .next(
-            format!("tenure adopt {name}"),
-            "makes you its holder; then the dispatch can be handed over to it",
-        ))
+    ask.refuse(
+        ask.refusal(Code::Held, Some(number), &name)
+            .holder(ask.state)
+            .relation(Relation::Foreign)
+            .evidence(verdict, proofs)
+            .say(format!("{name} is not live: {why}"))
+            .next(
+                format!("tenure adopt {name}"),
+                "makes you its holder; then the dispatch can be handed over to it",
+            ),
+    )
 }

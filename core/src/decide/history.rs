@@ -22,7 +22,7 @@ pub(super) fn record(ask: Ask<'_>, c: &Record) -> Result<Decision, Refusal> {
     let history = own(ask, author);
     let newest = history.tip_position();
     if let Some(expected) = c.expect.filter(|expected| *expected != newest) {
-        return Err(position_moved(ask, author.session, expected, newest));
+        ask.refuse(position_moved(ask, author.session, expected, newest))?;
     }
     if let Some(opens) = c.opens {
         may_open(ask, author, history, opens)?;
@@ -122,19 +122,20 @@ fn may_open(
                 "shows where it was opened",
             );
         refusal.since = Some(open.since);
-        return Err(refusal);
+        ask.refuse(refusal)?;
     }
     if history.open.len() >= ACTIVITIES_OPEN_MAX {
-        return Err(ask
-            .refusal(Code::OpenObligations, Some(author.session), &what)
-            .say(format!(
-                "{name} has {} open activities, and at most {ACTIVITIES_OPEN_MAX} can be open",
-                history.open.len()
-            ))
-            .next(
-                "tenure record TEXT --closes KIND:ID".into(),
-                "ends one of them",
-            ));
+        return ask.refuse(
+            ask.refusal(Code::OpenObligations, Some(author.session), &what)
+                .say(format!(
+                    "{name} has {} open activities, and at most {ACTIVITIES_OPEN_MAX} can be open",
+                    history.open.len()
+                ))
+                .next(
+                    "tenure record TEXT --closes KIND:ID".into(),
+                    "ends one of them",
+                ),
+        );
     }
     Ok(())
 }
@@ -152,13 +153,14 @@ fn is_open(
         return Ok(());
     }
     let (name, what) = (ask.state.name(author.session), named(ask, closes));
-    Err(ask
-        .refusal(Code::NotPending, Some(author.session), &what)
-        .say(format!("{what} of {name} is not open"))
-        .next(
-            format!("tenure show {what} --session {name}"),
-            "says whether it ended, and how",
-        ))
+    ask.refuse(
+        ask.refusal(Code::NotPending, Some(author.session), &what)
+            .say(format!("{what} of {name} is not open"))
+            .next(
+                format!("tenure show {what} --session {name}"),
+                "says whether it ended, and how",
+            ),
+    )
 }
 
 fn named(ask: Ask<'_>, activity: Activity) -> alloc::string::String {

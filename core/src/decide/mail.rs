@@ -36,15 +36,12 @@ pub(super) fn deliver(ask: Ask<'_>, c: &Deliver) -> Result<Decision, Refusal> {
     let author = ask.author()?;
     let row = own(ask, author, c.envelope)?;
     match row.state {
-        EnvelopeState::Pending => Ok(author.writes(vec![
-            Delivered {
-                envelope: c.envelope,
-            }
-            .into(),
-        ])),
-        EnvelopeState::Delivered | EnvelopeState::Acknowledged => Ok(Decision::nothing()),
-        EnvelopeState::Cancelled => Err(cancelled(ask, c.envelope, &row)),
+        EnvelopeState::Pending => {}
+        EnvelopeState::Delivered | EnvelopeState::Acknowledged => return Ok(Decision::nothing()),
+        EnvelopeState::Cancelled => ask.refuse(cancelled(ask, c.envelope, &row))?,
     }
+    let envelope = c.envelope;
+    Ok(author.writes(vec![Delivered { envelope }.into()]))
 }
 
 /// The session has read it.
@@ -52,15 +49,12 @@ pub(super) fn acknowledge(ask: Ask<'_>, c: &Acknowledge) -> Result<Decision, Ref
     let author = ask.author()?;
     let row = own(ask, author, c.envelope)?;
     match row.state {
-        EnvelopeState::Pending | EnvelopeState::Delivered => Ok(author.writes(vec![
-            Acknowledged {
-                envelope: c.envelope,
-            }
-            .into(),
-        ])),
-        EnvelopeState::Acknowledged => Ok(Decision::nothing()),
-        EnvelopeState::Cancelled => Err(cancelled(ask, c.envelope, &row)),
+        EnvelopeState::Pending | EnvelopeState::Delivered => {}
+        EnvelopeState::Acknowledged => return Ok(Decision::nothing()),
+        EnvelopeState::Cancelled => ask.refuse(cancelled(ask, c.envelope, &row))?,
     }
+    let envelope = c.envelope;
+    Ok(author.writes(vec![Acknowledged { envelope }.into()]))
 }
 
 /// An adapter handles envelopes of its own session and generation only (OUT-1). What is over keeps the
@@ -71,8 +65,8 @@ fn own(ask: Ask<'_>, author: Author, number: EnvelopeNo) -> Result<EnvelopeRow, 
         return Ok(row);
     }
     let name = ask.state.name(row.session);
-    Err(ask
-        .refusal(
+    ask.refuse(
+        ask.refusal(
             Code::NotYourEnvelope,
             Some(row.session),
             &number.to_string(),
@@ -80,7 +74,9 @@ fn own(ask: Ask<'_>, author: Author, number: EnvelopeNo) -> Result<EnvelopeRow, 
         .holder(ask.state)
         .relation(Relation::Foreign)
         .say(format!("{number} is for {name}@{}", row.generation))
-        .next(format!("tenure show {number}"), "shows that envelope"))
+        .next(format!("tenure show {number}"), "shows that envelope"),
+    )?;
+    Ok(row)
 }
 
 fn cancelled(ask: Ask<'_>, number: EnvelopeNo, row: &EnvelopeRow) -> Refusal {

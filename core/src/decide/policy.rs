@@ -36,7 +36,7 @@ pub(super) fn check_write(ask: Ask<'_>, c: &CheckWrite) -> Result<Decision, Refu
     let list = met(ask, author, &c.writes);
     if let Some(first) = list.iter().find(|s| s.rule == Rule::Refuse) {
         let what = ask.state.name(author.session);
-        return Err(refused(ask, first, &what));
+        ask.refuse(refused(ask, first, &what))?;
     }
     let warned = list
         .iter()
@@ -157,10 +157,10 @@ pub(super) fn attend(ask: Ask<'_>, c: &Attend) -> Result<Decision, Refusal> {
         };
         return Ok(authority.decides(vec![attended.into()]));
     }
-    if row.state == crate::state::DispatchState::Blocked {
-        return Ok(Decision::nothing());
+    if row.state != crate::state::DispatchState::Blocked {
+        ask.refuse(not_blocked(ask, c.dispatch, row.state.as_str()))?;
     }
-    Err(not_blocked(ask, c.dispatch, row.state.as_str()))
+    Ok(Decision::nothing())
 }
 
 fn not_blocked(ask: Ask<'_>, number: DispatchNo, state: &str) -> Refusal {

@@ -73,10 +73,19 @@ impl<'a> Named<'a> {
         let before = role.is_some_and(|role| role.past.contains(&author.session));
         let current = role.map(|role| role.generation);
         match act(held, current, asked, before) {
-            Acting::Allowed => Ok(holding.map(|h| h.since)),
-            Acting::Stale => Err(self.stale(author, role, asked)),
-            Acting::Refused => Err(self.held(holding, None)),
+            Acting::Allowed => {}
+            Acting::Stale => self.ask.refuse(self.stale(author, role, asked))?,
+            Acting::Refused => self.ask.refuse(self.held(holding, None))?,
         }
+        Ok(holding.map(|h| h.since))
+    }
+
+    /// The role's generation after this one.
+    fn next(self, after: Generation, holding: Option<&Holding>) -> Result<Generation, Refusal> {
+        self.ask.found(after.next(self.ask.state.incarnation), || {
+            self.held(holding, None)
+                .say(format!("{} has used up its generations", self.subject()))
+        })
     }
 
     fn held(self, holding: Option<&Holding>, evidence: Option<(Verdict, Vec<Proof>)>) -> Refusal {
@@ -162,17 +171,12 @@ pub(super) fn take(ask: Ask<'_>, c: &TakeRole) -> Result<Decision, Refusal> {
     let judged = looked.judged();
     match taking(held(holding, author), looked.has_holder, judged) {
         Taking::Own => return Ok(Decision::nothing()),
-        Taking::Refused => return Err(named.held(holding, Some(looked.about_session()))),
+        Taking::Refused => ask.refuse(named.held(holding, Some(looked.about_session())))?,
         Taking::Taken => {}
     }
-    let used_up = || {
-        named
-            .held(holding, None)
-            .say(format!("{} has used up its generations", named.subject()))
-    };
     let next = |after: Option<Generation>| match after {
         None => Ok(Generation::first(ask.state.incarnation)),
-        Some(after) => after.next(ask.state.incarnation).ok_or_else(used_up),
+        Some(after) => named.next(after, holding),
     };
     let mut events: Vec<Event> = Vec::new();
     let mut generation = found.map(|(_, role)| role.generation);
@@ -275,12 +279,9 @@ pub(super) fn lapse(ask: Ask<'_>, c: &LapseRole) -> Result<Decision, Refusal> {
     };
     let looked = Looked::at(ask, found, c.found.as_ref());
     if looked.has_holder && looked.judged() != Verdict::Dead {
-        return Err(named.held(Some(holding), Some(looked.about_session())));
+        ask.refuse(named.held(Some(holding), Some(looked.about_session())))?;
     }
-    let Some(generation) = role.generation.next(ask.state.incarnation) else {
-        let used_up = format!("{} has used up its generations", named.subject());
-        return Err(named.held(Some(holding), None).say(used_up));
-    };
+    let generation = named.next(role.generation, Some(holding))?;
     let lapsed = looked.lapsed(ask, number, holding, generation);
     Ok(Decision::plain(vec![lapsed.into()]))
 }
@@ -321,10 +322,7 @@ pub(super) fn clear(ask: Ask<'_>, c: &ClearRole) -> Result<Decision, Refusal> {
     let Some(holding) = &role.holding else {
         return Ok(Decision::nothing());
     };
-    let Some(generation) = role.generation.next(ask.state.incarnation) else {
-        let used_up = format!("{} has used up its generations", named.subject());
-        return Err(named.held(Some(holding), None).say(used_up));
-    };
+    let generation = named.next(role.generation, Some(holding))?;
     let cleared = RoleCleared {
         role: number,
         generation,

@@ -87,18 +87,15 @@ pub(super) fn following(
     number: SessionNo,
     session: &Session,
 ) -> Result<Generation, Refusal> {
-    session
-        .generation
-        .next(ask.state.incarnation)
-        .ok_or_else(|| {
-            let name = ask.state.name(number);
-            ask.refusal(Code::Held, Some(number), &name)
-                .say(format!("{name} has used up its generations"))
-                .next(
-                    "tenure register OTHER-NAME".into(),
-                    "begins under another name",
-                )
-        })
+    ask.found(session.generation.next(ask.state.incarnation), || {
+        let name = ask.state.name(number);
+        ask.refusal(Code::Held, Some(number), &name)
+            .say(format!("{name} has used up its generations"))
+            .next(
+                "tenure register OTHER-NAME".into(),
+                "begins under another name",
+            )
+    })
 }
 
 pub(super) fn already_active(ask: Ask<'_>, number: SessionNo) -> Refusal {
@@ -147,18 +144,19 @@ pub(super) fn rename(ask: Ask<'_>, c: &Rename) -> Result<Decision, Refusal> {
     let author = ask.author()?;
     let (number, session) = ask.session(c.name)?;
     if author.session != number {
-        return Err(not_its_token(ask, number, "renamed"));
+        ask.refuse(not_its_token(ask, number, "renamed"))?;
     }
     if ask.state.pool.get(session.name) == ask.text(c.to) {
         let name = ask.state.name(number);
-        return Err(ask
-            .refusal(Code::SameName, Some(number), &name)
-            .say(format!("it is called {name} already"))
-            .next(format!("tenure show {name}"), "shows it"));
+        ask.refuse(
+            ask.refusal(Code::SameName, Some(number), &name)
+                .say(format!("it is called {name} already"))
+                .next(format!("tenure show {name}"), "shows it"),
+        )?;
     }
     // A name that it had before is its own, and it may go back to it.
     if let Some(taken) = ask.state.find(ask.text(c.to)).filter(|t| *t != number) {
-        return Err(name_taken(ask, taken, &ask.string(c.to)));
+        ask.refuse(name_taken(ask, taken, &ask.string(c.to)))?;
     }
     let renamed = Renamed {
         session: number,
@@ -171,7 +169,7 @@ pub(super) fn rename(ask: Ask<'_>, c: &Rename) -> Result<Decision, Refusal> {
 pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
     let input = &ask.request.input;
     if input.presented.is_none() && input.force.is_none() {
-        return Err(ask.missing_token());
+        ask.refuse(ask.missing_token())?;
     }
     let (number, session) = ask.session(c.name)?;
     let own = |name: TextId| ask.state.find(ask.text(name)) == Some(number);
@@ -182,11 +180,12 @@ pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
         Some(_) => match ask.author()? {
             author if author.session == number => Authority::Token(author),
             _ if input.force.is_some() => Authority::Operator,
-            _ => {
-                return Err(not_its_token(ask, number, "given back").next(
+            author => {
+                ask.refuse(not_its_token(ask, number, "given back").next(
                     format!("tenure retire {} --force --reason TEXT", ask.string(c.name)),
                     "retires it as operator, on the record",
-                ));
+                ))?;
+                Authority::Token(author)
             }
         },
         None => Authority::Operator,
@@ -234,20 +233,21 @@ fn idle(ask: Ask<'_>, number: SessionNo, session: &Session) -> Result<(), Refusa
         return Ok(());
     }
     let name = ask.state.name(number);
-    Err(ask
-        .refusal(Code::OpenObligations, Some(number), &name)
-        .say(format!(
-            "{name} has {work} open dispatches and {mail} pending envelopes"
-        ))
-        .next(format!("tenure work {name}"), "lists its dispatches")
-        .next(
-            format!("tenure inbox {name} --pending"),
-            "lists its pending envelopes",
-        )
-        .next(
-            format!("tenure retire {name}@{}", session.generation),
-            "retires it all the same",
-        ))
+    ask.refuse(
+        ask.refusal(Code::OpenObligations, Some(number), &name)
+            .say(format!(
+                "{name} has {work} open dispatches and {mail} pending envelopes"
+            ))
+            .next(format!("tenure work {name}"), "lists its dispatches")
+            .next(
+                format!("tenure inbox {name} --pending"),
+                "lists its pending envelopes",
+            )
+            .next(
+                format!("tenure retire {name}@{}", session.generation),
+                "retires it all the same",
+            ),
+    )
 }
 
 /// Writes something down under a current token.

@@ -38,21 +38,21 @@ pub(super) fn root(ask: Ask<'_>, new: Newcomer<'_>, reserves: bool) -> Result<De
     if abandoned {
         let (verdict, proofs) = evidence(ask, at);
         if verdict != Verdict::Dead || at.root != number {
-            return Err(held(ask, at, verdict, proofs));
+            ask.refuse(held(ask, at, verdict, proofs))?;
         }
     } else if !at.session.retired {
-        return Err(already_active(ask, number));
+        ask.refuse(already_active(ask, number))?;
     }
     let own = at.root == number;
     if own && at.tree.grown && !abandoned && at.tree.standing != TreeStanding::Unowned {
         // Its children were claimed while it was retired.
         let (verdict, proofs) = evidence(ask, at);
         if verdict != Verdict::Dead {
-            return Err(held(ask, at, verdict, proofs));
+            ask.refuse(held(ask, at, verdict, proofs))?;
         }
     }
     if reserves && !abandoned && has_children(ask, number) {
-        return Err(has_a_tree(ask, number));
+        ask.refuse(has_a_tree(ask, number))?;
     }
     let next = following(ask, number, at.session)?;
     // Its own tree, also where it was another's child.
@@ -149,16 +149,16 @@ pub(super) fn register_child(ask: Ask<'_>, c: &RegisterChild) -> Result<Decision
     let at = Target::named(ask, c.name)?;
     if !ask.sees(number) {
         let (verdict, proofs) = evidence(ask, at);
-        return Err(held(ask, at, verdict, proofs));
+        ask.refuse(held(ask, at, verdict, proofs))?;
     }
     if !at.session.retired {
-        return Err(already_active(ask, number));
+        ask.refuse(already_active(ask, number))?;
     }
     let next = following(ask, number, at.session)?;
     let mut events = vec![new.registered(number, next)];
     if number != root {
         if at.root == number && !at.session.tree.members.is_empty() {
-            return Err(has_a_tree(ask, number));
+            ask.refuse(has_a_tree(ask, number))?;
         }
         events.push(delegated(number));
     }
@@ -174,11 +174,11 @@ fn right(ask: Ask<'_>, at: Target<'_>, epoch: Option<Epoch>) -> Result<Option<Au
         return Ok(None);
     }
     let author = ask.author()?;
-    if ask.state.session(author.session).map(|s| s.root) == Some(at.root) {
-        return Ok(Some(Authority::Token(author)));
+    if ask.state.session(author.session).map(|s| s.root) != Some(at.root) {
+        let (verdict, proofs) = evidence(ask, at);
+        ask.refuse(held(ask, at, verdict, proofs))?;
     }
-    let (verdict, proofs) = evidence(ask, at);
-    Err(held(ask, at, verdict, proofs))
+    Ok(Some(Authority::Token(author)))
 }
 
 /// A frame about a tree under such a right; `tree` is its epoch afterwards.
@@ -211,17 +211,14 @@ fn not_pending(ask: Ask<'_>, at: Target<'_>, what: String) -> Refusal {
 /// Lets a reserved root be seen.
 pub(super) fn publish(ask: Ask<'_>, c: &Publish) -> Result<Decision, Refusal> {
     if c.epoch.is_none() && ask.request.input.presented.is_none() {
-        return Err(ask.missing_token());
+        ask.refuse(ask.missing_token())?;
     }
     let at = Target::named(ask, c.name)?;
     let right = right(ask, at, c.epoch)?;
     if at.tree.standing != TreeStanding::PendingPublish {
         let root = ask.state.name(at.root);
-        return Err(not_pending(
-            ask,
-            at,
-            format!("{root} is not waiting to be published"),
-        ));
+        let what = format!("{root} is not waiting to be published");
+        ask.refuse(not_pending(ask, at, what))?;
     }
     let published = Published { root: at.root };
     Ok(frame(right, at.this_epoch(), vec![published.into()]))
@@ -234,7 +231,7 @@ pub(super) fn rollback(ask: Ask<'_>, c: &Rollback) -> Result<Decision, Refusal> 
     if at.tree.standing != TreeStanding::Adopting {
         let root = ask.state.name(at.root);
         let what = format!("the tree of {root} has nothing to roll back; release gives it back");
-        return Err(not_pending(ask, at, what));
+        ask.refuse(not_pending(ask, at, what))?;
     }
     let tree = at.next_epoch(ask)?;
     let rolled_back = RolledBack {
@@ -248,13 +245,13 @@ pub(super) fn rollback(ask: Ask<'_>, c: &Rollback) -> Result<Decision, Refusal> 
 pub(super) fn recover(ask: Ask<'_>, c: &Recover) -> Result<Decision, Refusal> {
     let at = Target::named(ask, c.name)?;
     if at.session.retired {
-        return Err(is_retired(ask, at.number, at.session));
+        ask.refuse(is_retired(ask, at.number, at.session))?;
     }
     at.is_claimed_at(ask, c.epoch)?;
     if ask.state.standing(at.number) == Some(Standing::Granted) {
         let name = ask.state.name(at.number);
         let what = format!("{name} is adopted: what is written about it carries its token");
-        return Err(not_pending(ask, at, what));
+        ask.refuse(not_pending(ask, at, what))?;
     }
     let recovered = Recovered {
         session: at.number,
@@ -266,7 +263,7 @@ pub(super) fn recover(ask: Ask<'_>, c: &Recover) -> Result<Decision, Refusal> {
 /// Gives a whole tree back: every token in it lapses. Repeated, it changes nothing (TRE-12).
 pub(super) fn release(ask: Ask<'_>, c: &Release) -> Result<Decision, Refusal> {
     if c.epoch.is_none() && ask.request.input.presented.is_none() {
-        return Err(ask.missing_token());
+        ask.refuse(ask.missing_token())?;
     }
     let at = Target::named(ask, c.name)?;
     if c.epoch.is_none() && released_by(ask, at) {
@@ -285,15 +282,15 @@ pub(super) fn release(ask: Ask<'_>, c: &Release) -> Result<Decision, Refusal> {
     match at.tree.standing {
         TreeStanding::Owned => {}
         TreeStanding::PendingPublish => {
-            return Err(open("is reserved and not published").next(
+            ask.refuse(open("is reserved and not published").next(
                 format!("tenure retire {root}"),
                 "ends the reservation; the name is free",
-            ));
+            ))?;
         }
         TreeStanding::Adopting | TreeStanding::Unowned => {
-            return Err(open(
+            ask.refuse(open(
                 "is claimed and nothing in it is adopted; its claim is rolled back",
-            ));
+            ))?;
         }
     }
     let tree = at.next_epoch(ask)?;
@@ -338,7 +335,7 @@ pub(super) fn release_dead(ask: Ask<'_>, c: &ReleaseDead) -> Result<Decision, Re
     }
     let (verdict, proofs) = evidence(ask, at);
     if verdict != Verdict::Dead {
-        return Err(held(ask, at, verdict, proofs));
+        ask.refuse(held(ask, at, verdict, proofs))?;
     }
     let tree = at.next_epoch(ask)?;
     let event = match at.tree.standing {

@@ -25,7 +25,7 @@ pub(super) fn dispatch(ask: Ask<'_>, c: &Dispatch) -> Result<Decision, Refusal> 
     let (number, session) = ask.session(c.to)?;
     addressed(ask, number, session, c.to_generation)?;
     if let Some(live) = ask.state.live_dispatch_of(ask.text(c.item)) {
-        return Err(duplicate(ask, live, &ask.string(c.item)));
+        ask.refuse(duplicate(ask, live, &ask.string(c.item)))?;
     }
     let dispatched = Dispatched {
         dispatch: ask.state.next_dispatch(),
@@ -49,7 +49,7 @@ pub(super) fn addressed(
     named: Option<Generation>,
 ) -> Result<(), Refusal> {
     if !ask.sees(number) {
-        return Err(ask.unknown_session(&ask.state.name(number)));
+        ask.refuse(ask.unknown_session(&ask.state.name(number)))?;
     }
     let lapse = match ask.state.check(number, named.unwrap_or(session.generation)) {
         Ok(()) => return Ok(()),
@@ -73,7 +73,7 @@ pub(super) fn addressed(
         (_, Some(named)) => format!("it was addressed to {name}@{named}, and {current} is current"),
         (_, None) => format!("{current} is current"),
     };
-    Err(if lapse == Lapse::Retired {
+    ask.refuse(if lapse == Lapse::Retired {
         refusal.next(
             format!("tenure register {name}"),
             "makes it active at the next generation",
@@ -110,7 +110,7 @@ pub(super) fn accept(ask: Ask<'_>, c: &Accept) -> Result<Decision, Refusal> {
         DispatchState::Queued => {}
         // Twice by the same session and generation is the same answer (DIS-5).
         DispatchState::Accepted => return Ok(Decision::nothing()),
-        _ => return Err(terminal(ask, c.dispatch, &row)),
+        _ => ask.refuse(terminal(ask, c.dispatch, &row))?,
     }
     let accepted = Accepted {
         dispatch: c.dispatch,
@@ -125,7 +125,7 @@ pub(super) fn accept(ask: Ask<'_>, c: &Accept) -> Result<Decision, Refusal> {
         .map_or(&[][..], |d| &d.writes);
     let list = shared(ask.state, Some(author.session), writes);
     if let Some(first) = list.iter().find(|s| s.rule == Rule::Refuse) {
-        return Err(policy::refused(ask, first, &c.dispatch.to_string()));
+        ask.refuse(policy::refused(ask, first, &c.dispatch.to_string()))?;
     }
     if !list.is_empty() {
         let first_notice = ask.state.next_envelope();
@@ -153,8 +153,8 @@ pub(super) fn owned(
         return Ok(row);
     }
     let name = ask.state.name(row.session);
-    Err(ask
-        .refusal(
+    ask.refuse(
+        ask.refusal(
             Code::NotYourEnvelope,
             Some(row.session),
             &number.to_string(),
@@ -162,7 +162,9 @@ pub(super) fn owned(
         .holder(ask.state)
         .relation(Relation::Foreign)
         .say(format!("{number} is for {name}@{}", row.generation))
-        .next(format!("tenure show {number}"), "shows that dispatch"))
+        .next(format!("tenure show {number}"), "shows that dispatch"),
+    )?;
+    Ok(row)
 }
 
 pub(super) fn terminal(ask: Ask<'_>, number: DispatchNo, row: &DispatchRow) -> Refusal {
@@ -190,8 +192,10 @@ pub(super) fn decline(ask: Ask<'_>, c: &Decline) -> Result<Decision, Refusal> {
     let row = owned(ask, author, c.dispatch)?;
     match row.state {
         DispatchState::Queued => {}
-        DispatchState::Accepted => return Err(accepted_already(ask, c.dispatch, &row, "report")),
-        _ => return Err(terminal(ask, c.dispatch, &row)),
+        DispatchState::Accepted => {
+            ask.refuse(accepted_already(ask, c.dispatch, &row, "report"))?;
+        }
+        _ => ask.refuse(terminal(ask, c.dispatch, &row))?,
     }
     Ok(author.writes(vec![
         Declined {
@@ -223,15 +227,16 @@ pub(super) fn report(ask: Ask<'_>, c: &Report) -> Result<Decision, Refusal> {
     match row.state {
         DispatchState::Accepted => {}
         DispatchState::Queued => {
-            return Err(ask
-                .refusal(Code::NoBinding, Some(row.session), &c.dispatch.to_string())
-                .say(format!("{} is queued: nobody has accepted it", c.dispatch))
-                .next(
-                    format!("tenure accept {}", c.dispatch),
-                    "makes the binding a report needs",
-                ));
+            ask.refuse(
+                ask.refusal(Code::NoBinding, Some(row.session), &c.dispatch.to_string())
+                    .say(format!("{} is queued: nobody has accepted it", c.dispatch))
+                    .next(
+                        format!("tenure accept {}", c.dispatch),
+                        "makes the binding a report needs",
+                    ),
+            )?;
         }
-        _ => return Err(terminal(ask, c.dispatch, &row)),
+        _ => ask.refuse(terminal(ask, c.dispatch, &row))?,
     }
     let reported = Reported {
         dispatch: c.dispatch,
@@ -247,7 +252,7 @@ pub(super) fn cancel(ask: Ask<'_>, c: &Cancel) -> Result<Decision, Refusal> {
     let authority = over(ask, c.dispatch)?;
     let row = ask.dispatch(c.dispatch)?;
     if !row.state.is_live() {
-        return Err(terminal(ask, c.dispatch, &row));
+        ask.refuse(terminal(ask, c.dispatch, &row))?;
     }
     let cancelled = Cancelled {
         dispatch: c.dispatch,
@@ -264,8 +269,10 @@ pub(super) fn fail(ask: Ask<'_>, c: &Fail) -> Result<Decision, Refusal> {
     let row = ask.dispatch(c.dispatch)?;
     match row.state {
         DispatchState::Queued => {}
-        DispatchState::Accepted => return Err(accepted_already(ask, c.dispatch, &row, "cancel")),
-        _ => return Err(terminal(ask, c.dispatch, &row)),
+        DispatchState::Accepted => {
+            ask.refuse(accepted_already(ask, c.dispatch, &row, "cancel"))?;
+        }
+        _ => ask.refuse(terminal(ask, c.dispatch, &row))?,
     }
     let failed = AssignmentFailed {
         dispatch: c.dispatch,
@@ -290,13 +297,15 @@ fn over(ask: Ask<'_>, number: DispatchNo) -> Result<Authority, Refusal> {
         _ => {}
     }
     let by = ask.state.name(giver);
-    Err(ask
-        .refusal(Code::NotYourEnvelope, Some(giver), &number.to_string())
-        .holder(ask.state)
-        .relation(Relation::Foreign)
-        .say(format!("{number} was given by {by}"))
-        .next(
-            format!("tenure cancel {number} --force --reason TEXT"),
-            "withdraws it as operator, on the record",
-        ))
+    ask.refuse(
+        ask.refusal(Code::NotYourEnvelope, Some(giver), &number.to_string())
+            .holder(ask.state)
+            .relation(Relation::Foreign)
+            .say(format!("{number} was given by {by}"))
+            .next(
+                format!("tenure cancel {number} --force --reason TEXT"),
+                "withdraws it as operator, on the record",
+            ),
+    )?;
+    Ok(authority)
 }
