@@ -10,6 +10,7 @@ use crate::command::{
 use crate::context::Context;
 use crate::exit::{self, Exit};
 use crate::fault::Stop;
+use crate::hook;
 
 /// A ledger of authority for agent sessions: who may act now, and who could at any moment before.
 #[derive(Debug, Parser)]
@@ -193,6 +194,8 @@ pub enum Command {
     Doctor(operate::doctor::Args),
     /// Hooks in a git repository that ask the ledger before a commit and before refs move
     Guard(operate::guard::Args),
+    /// What an agent host calls at its events: reads a payload, asks the ledger, answers the host
+    Hook(hook::Args),
     /// Completions for a shell
     Completions(operate::completions::Args),
     /// Man pages
@@ -232,7 +235,10 @@ pub const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Forensics", &["verify", "inspect", "store"]),
-    ("Operate", &["doctor", "guard", "completions", "man"]),
+    (
+        "Operate",
+        &["doctor", "guard", "hook", "completions", "man"],
+    ),
 ];
 
 /// The definition of the command line, without the text that only `--help` needs.
@@ -325,6 +331,7 @@ impl Command {
             Self::Store(args) => args.run(ctx),
             Self::Doctor(args) => args.run(ctx),
             Self::Guard(args) => args.run(ctx),
+            Self::Hook(args) => args.run(ctx),
             Self::Completions(args) => args.run(ctx),
             Self::Man(args) => args.run(ctx),
         }

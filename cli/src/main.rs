@@ -14,6 +14,7 @@ mod context;
 mod demo;
 mod exit;
 mod fault;
+mod hook;
 mod input;
 mod output;
 mod private_file;

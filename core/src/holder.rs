@@ -81,6 +81,30 @@ pub struct Bearing {
     pub recorded: Time,
 }
 
+impl Bearing {
+    /// Whether both records are certainly of one process: of one boot of one host and one pid namespace, with one pid,
+    /// and with one pidfd inode or, where either has none, one start time of one time namespace. What is not known
+    /// proves nothing, so two records without either are of two processes.
+    #[must_use]
+    pub fn is_same_process(&self, other: &Self) -> bool {
+        let (Some(one), Some(two)) = (self.process, other.process) else {
+            return false;
+        };
+        let known = |a: Option<u64>, b: Option<u64>| a.is_some() && a == b;
+        let started = known(one.start, two.start) && known(one.timens, two.timens);
+        let same = match (one.pidfs, two.pidfs) {
+            (Some(then), Some(now)) => then == now,
+            _ => started,
+        };
+        self.host == other.host
+            && self.boot.is_some()
+            && self.boot == other.boot
+            && known(one.pidns, two.pidns)
+            && one.pid == two.pid
+            && same
+    }
+}
+
 /// What the kernel says of a pid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {

@@ -13,4 +13,4 @@ pub use locks::{
     Doubt, Kept, LockFile, LockVerdict, Locks, Removed, judge_lock, locks, owners, unlock,
 };
 pub use repository::{GitRepository, GuardError, Worktree};
-pub use shell::{Change, GitCommand, changing, classify};
+pub use shell::{Change, GitCommand, changing, classify, only_looks};

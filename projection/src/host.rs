@@ -91,6 +91,22 @@ pub struct This {
     pub pid: u32,
 }
 
+/// A process above this one, as it calls itself: a hint who it is, and proof of nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ancestor {
+    /// Its number in this pid namespace.
+    pub pid: u32,
+    /// The name of its program, cut as the kernel cuts it; empty where the system does not tell.
+    pub name: Vec<u8>,
+    /// Its arguments, the program's own name first; one that is empty where the system does not tell.
+    pub arguments: Vec<Vec<u8>>,
+}
+
+/// The processes above this one, the parent first. Ends where the system shows no more of them.
+pub fn ancestors() -> impl Iterator<Item = Ancestor> {
+    kernel::ancestors()
+}
+
 /// Which process a grant is made to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProcessChoice {

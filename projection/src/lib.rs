@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod again;
+pub mod agents;
 pub mod audit;
 pub mod authority;
 pub mod call;

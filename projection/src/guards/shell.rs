@@ -40,6 +40,45 @@ pub fn changing(line: &str, cwd: &Path) -> Vec<GitCommand> {
     reader.found
 }
 
+/// Programs that only look, whatever their arguments are.
+const LOOKING: &[&str] = &[
+    "[", "basename", "cat", "cd", "cmp", "cut", "date", "df", "diff", "dirname", "du", "echo",
+    "egrep", "false", "fgrep", "file", "grep", "head", "hostname", "id", "jq", "ls", "popd",
+    "printenv", "printf", "ps", "pushd", "pwd", "readlink", "realpath", "rg", "sleep", "stat",
+    "tail", "tenure", "test", "tr", "true", "type", "uname", "wc", "which", "whoami",
+];
+
+/// Whether a shell line only looks: every command in it is known to, and nothing is redirected into a file. What cannot be
+/// read may do anything.
+#[must_use]
+pub fn only_looks(line: &str) -> bool {
+    let mut bare = line.to_owned();
+    for harmless in [
+        "2>&1",
+        ">&2",
+        "2>/dev/null",
+        ">/dev/null",
+        "2> /dev/null",
+        "> /dev/null",
+    ] {
+        bare = bare.replace(harmless, " ");
+    }
+    !bare.contains('>') && changing(&bare, Path::new("/")).is_empty() && looks(&bare, DEPTH_MAX)
+}
+
+fn looks(line: &str, depth: usize) -> bool {
+    depth > 0
+        && pieces(line).iter().all(|piece| match piece {
+            Piece::Open | Piece::Close => true,
+            Piece::Inside(text) => looks(text, depth - 1),
+            Piece::Command(words) => behind_wrappers(words).first().is_none_or(|first| {
+                let name = first.text.rsplit('/').next().unwrap_or_default();
+                // What git changes was asked before.
+                first.plain && (name == "git" || LOOKING.contains(&name))
+            }),
+        })
+}
+
 struct Reader {
     found: Vec<GitCommand>,
     depth: usize,

@@ -2,7 +2,7 @@
 
 use tenure_core::holder::{Answer, Process, Source};
 
-use super::HostError;
+use super::{Ancestor, HostError};
 
 /// What the kernel says of a pid: not asked here.
 pub(super) fn answer(_pid: u32) -> Answer {
@@ -27,6 +27,15 @@ pub(super) fn record(pid: u32, source: Source) -> Result<(Process, u32), HostErr
 pub(super) fn parent() -> Option<u32> {
     let pid = rustix::process::getppid()?;
     u32::try_from(pid.as_raw_nonzero().get()).ok()
+}
+
+/// The parent alone, of which nothing is known but its number.
+pub(super) fn ancestors() -> impl Iterator<Item = Ancestor> {
+    parent().into_iter().map(|pid| Ancestor {
+        pid,
+        name: Vec::new(),
+        arguments: Vec::new(),
+    })
 }
 
 /// There are none.

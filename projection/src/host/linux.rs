@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 use tenure_core::holder::{Answer, Process, Source};
 
-use super::{HostError, procfs};
+use super::{Ancestor, HostError, procfs};
 
 /// `PID_FS_MAGIC`: where pidfds have an inode of their own.
 const PIDFS: u32 = 0x5049_4446;
@@ -144,6 +144,26 @@ pub(super) fn record(pid: u32, source: Source) -> Result<(Process, u32), HostErr
 pub(super) fn parent() -> Option<u32> {
     let pid = rustix::process::getppid()?;
     u32::try_from(pid.as_raw_nonzero().get()).ok()
+}
+
+/// The processes above this one, the parent first, as far as `/proc` shows them.
+pub(super) fn ancestors() -> impl Iterator<Item = Ancestor> {
+    let above = |pid: &u32| status(*pid).map(|s| s.parent).filter(|pid| *pid > 0);
+    std::iter::successors(parent(), above)
+        .take(ANCESTORS_MAX)
+        .map(|pid| {
+            let read = |what| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+            let (mut name, line) = (read("comm"), read("cmdline"));
+            if name.last() == Some(&b'\n') {
+                name.pop();
+            }
+            let arguments = line.strip_suffix(b"\0").unwrap_or(&line);
+            Ancestor {
+                pid,
+                name,
+                arguments: arguments.split(|b| *b == 0).map(<[u8]>::to_vec).collect(),
+            }
+        })
 }
 
 /// Inode of our pid namespace.

@@ -149,7 +149,10 @@ pub fn absolute(ctx: &Context) -> Result<std::path::PathBuf, Stop> {
 }
 
 /// Registers or adopts, whichever the session needs; where it changes in between, the other.
-fn take(
+///
+/// # Errors
+/// As [`Context::execute`].
+pub fn take(
     ctx: &Context,
     store: &Store,
     name: &Name,

@@ -1,0 +1,167 @@
+//! `hook`: what an agent host calls at each of its events. A payload comes in, the ledger is asked, and the host's own
+//! answer goes out; exit 0, whatever it is. `docs/agents.md` has the tables.
+
+use std::io::{Read, Write};
+use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::fault::Stop;
+
+mod act;
+mod claude;
+mod codex;
+mod gemini;
+mod payload;
+mod process;
+mod said;
+mod step;
+
+pub use payload::Host;
+
+use act::Act;
+use payload::{Answer, Kind, Payload};
+
+/// How long a host waits for the ledger at most.
+const BOUND: Duration = Duration::from_secs(2);
+/// The same at the end of a session, for which a host gives little time.
+const END_BOUND: Duration = Duration::from_secs(1);
+/// The longest payload that is read, in bytes (64 MiB): a tool's input with a file in it.
+const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
+
+/// What follows when nothing can be asked (GIT-3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum OnError {
+    /// The tool runs, and it is said.
+    #[default]
+    Allow,
+    /// The tool does not run.
+    Deny,
+}
+
+impl OnError {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Arguments of `hook`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Which host calls [default: found out from what it sends]
+    #[arg(long, value_name = "HOST", value_enum)]
+    host: Option<Host>,
+    /// What follows when the ledger cannot be asked: the tool runs, or it does not
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "allow")]
+    on_error: OnError,
+}
+
+/// Whether an answer was printed: there is one, whoever comes first.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
+/// Who is answered, and how where nothing could be asked.
+#[derive(Clone, Debug)]
+struct Listener {
+    host: Host,
+    kind: Kind,
+    /// The event, as the host calls it.
+    word: String,
+    on_error: OnError,
+}
+
+impl Listener {
+    /// Prints the answer, unless one was printed.
+    fn answer(&self, answer: &Answer) {
+        if ANSWERED.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        if let Some(value) = self.host.answer(self.kind, &self.word, answer) {
+            let mut out = std::io::stdout().lock();
+            // A host that does not read gets no answer, and decides by itself.
+            let _ = writeln!(out, "{value}").and_then(|()| out.flush());
+        }
+    }
+
+    /// Says that nothing was asked, and why.
+    fn blind(&self, why: &str) {
+        self.answer(&said::blind(self.kind, self.on_error, why));
+    }
+}
+
+impl Args {
+    /// Reads a payload and answers it.
+    ///
+    /// # Errors
+    /// None: what fails is answered too.
+    pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        let unread = Listener {
+            host: self.host.unwrap_or(Host::Claude),
+            kind: Kind::Before,
+            word: self.host.unwrap_or(Host::Claude).before().to_owned(),
+            on_error: self.on_error,
+        };
+        answer_panics(unread.clone());
+        let mut bytes = Vec::new();
+        let read = std::io::stdin()
+            .lock()
+            .take(PAYLOAD_BYTES_MAX)
+            .read_to_end(&mut bytes);
+        let payload = match read {
+            Ok(_) => Payload::read(&bytes, self.host),
+            Err(error) => Err(format!("the payload cannot be read: {error}")),
+        };
+        let payload = match payload {
+            Ok(Some(payload)) => payload,
+            // An event that means nothing here.
+            Ok(None) => return Ok(Exit::DONE),
+            Err(why) => {
+                unread.blind(&why);
+                return Ok(Exit::DONE);
+            }
+        };
+        let listener = Listener {
+            host: payload.host,
+            kind: payload.event.kind(),
+            word: payload.word.clone(),
+            on_error: self.on_error,
+        };
+        answer_panics(listener.clone());
+        answer_late(listener.clone());
+        match Act::new(ctx, &payload).answer() {
+            Ok(answer) => listener.answer(&answer),
+            Err(stop) => listener.blind(&said::why(&stop)),
+        }
+        Ok(Exit::DONE)
+    }
+}
+
+/// A fault of ours is answered by the policy too, and ends as every answer does.
+fn answer_panics(listener: Listener) {
+    std::panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
+        listener.blind(&format!("this program is wrong: {panic}"));
+        std::process::exit(0);
+    }));
+}
+
+/// A file system that hangs, or a lock that is held, must not hold an agent up.
+fn answer_late(listener: Listener) {
+    let bound = if listener.kind == Kind::End {
+        END_BOUND
+    } else {
+        BOUND
+    };
+    std::thread::spawn(move || {
+        std::thread::sleep(bound);
+        listener.blind(&format!("no answer within {} s", bound.as_secs()));
+        std::process::exit(0);
+    });
+}

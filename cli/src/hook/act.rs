@@ -1,0 +1,370 @@
+//! Asks the ledger, and does what the tables say.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use tenure_projection::agents::{Footing, Meeting};
+use tenure_projection::call::{Bearer, Label, ProcessChoice, Verb};
+use tenure_projection::checkouts::CheckoutError;
+use tenure_projection::core::disclosure::Shared;
+use tenure_projection::core::holder::Bearing;
+use tenure_projection::core::id::{Name, Token};
+use tenure_projection::error::Error;
+use tenure_projection::guards::{changing, only_looks};
+use tenure_projection::host::{ancestors, state_directory};
+use tenure_projection::reader::Reader;
+use tenure_projection::store::{Answer as Told, Done, Store};
+use tenure_projection::views::SharedView;
+
+use crate::command::sessions::exec::take;
+use crate::command::sessions::grant::granted;
+use crate::context::{Context, Mutation};
+use crate::exit::Cause;
+use crate::fault::{Fault, Stop, shell_word};
+use crate::input::{self, Keyed};
+use crate::private_file::{self, PrivateFile};
+
+use super::payload::{Answer, Event, Payload, Tool, Touch};
+use super::step::{Row, Step, is_idle, row, step};
+use super::{process, said};
+
+mod news;
+mod record;
+
+/// The reason with which a process gives its session back by itself.
+const PARTED: &str = "the agent host ended the session";
+
+/// One payload being answered.
+pub struct Act<'a> {
+    ctx: &'a Context,
+    payload: &'a Payload,
+    /// Opened when something is written.
+    store: OnceCell<Store>,
+}
+
+/// Whose session it is.
+struct Who {
+    name: Name,
+    /// The host process.
+    pid: u32,
+    bearing: Bearing,
+    /// A token of that session in the environment.
+    shown: Option<Token>,
+}
+
+impl Who {
+    fn token(&self, generation: tenure_projection::core::generation::Generation) -> Token {
+        let shown = self.shown.as_ref();
+        Token {
+            name: self.name.clone(),
+            generation,
+            secret: shown
+                .filter(|shown| shown.generation == generation)
+                .and_then(|shown| shown.secret.clone()),
+        }
+    }
+}
+
+impl<'a> Act<'a> {
+    /// Answers this payload.
+    pub fn new(ctx: &'a Context, payload: &'a Payload) -> Self {
+        Self {
+            ctx,
+            payload,
+            store: OnceCell::new(),
+        }
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// Why the ledger could not be asked.
+    pub fn answer(&self) -> Result<Answer, Stop> {
+        if is_idle(&self.payload.event) {
+            return Ok(Answer::Silence);
+        }
+        let who = self.who()?;
+        let reader = self.reader()?;
+        let presented = who.shown.as_ref().map(|shown| shown.generation);
+        let footing = match &reader {
+            None => Footing::Free,
+            Some(reader) => reader
+                .footing(&who.name, &who.bearing, presented, PARTED)
+                .map_err(|error| self.ctx.fault(&error))?,
+        };
+        if let Footing::Ours(generation) = footing {
+            tell_adapter(&who, &who.token(generation))?;
+        }
+        let step = step(&self.payload.event, footing);
+        match (step, footing) {
+            (Step::Nothing, _) => Ok(Answer::Silence),
+            (Step::TakeAndGreet, _) => match self.take(&who) {
+                Ok(token) => self.greet(&who, &token),
+                Err(Stop::Refused(view)) => Ok(Answer::Context(self.refused(&view, &who))),
+                Err(stop) => Err(stop),
+            },
+            (Step::TakeAndCheck, _) => match self.take(&who) {
+                Ok(token) => self.check(&who, &token),
+                Err(Stop::Refused(view)) => Ok(Answer::Deny(self.refused(&view, &who))),
+                Err(stop) => Err(stop),
+            },
+            (step, Footing::Ours(at) | Footing::Lost(at)) => self.under(step, &who, &who.token(at)),
+            // A session that was never granted to this process is asked for before anything else is done with it.
+            (_, _) => Ok(Answer::Silence),
+        }
+    }
+
+    /// What is done under a token that was granted to this process.
+    fn under(&self, step: Step, who: &Who, token: &Token) -> Result<Answer, Stop> {
+        match (step, &self.payload.event) {
+            (Step::Greet, _) => self.greet(who, token),
+            (Step::News, _) => self.news_answer(who, token),
+            (Step::Check, _) => self.check(who, token),
+            // Asked again, so that the refusal is recorded and says everything.
+            (Step::Refuse, _) => match self.ask(token, Vec::new()) {
+                Ok(_) => self.check(who, token),
+                Err(Stop::Refused(view)) => Ok(Answer::Deny(self.refused(&view, who))),
+                Err(stop) => Err(stop),
+            },
+            (Step::Tell, _) => self.tell(who, token),
+            (Step::Observe, Event::After(tool)) => self.observe(token, tool),
+            (Step::Child, Event::ChildStart { id, role }) => self.begin_child(who, token, id, role),
+            (Step::Child, Event::ChildStop { id }) => self.end_child(who, id),
+            (Step::Part, _) => self.part(who, token),
+            _ => Ok(Answer::Silence),
+        }
+    }
+
+    /// Whose session it is: by the environment, else by the host's id of it.
+    fn who(&self) -> Result<Who, Stop> {
+        let told = std::env::var("TENURE_SESSION")
+            .ok()
+            .filter(|name| !name.is_empty());
+        let Some(name) = told.or_else(|| self.payload.session.clone()) else {
+            let message = "the payload has no session_id, and TENURE_SESSION is not set";
+            return Err(Fault::usage(message).into());
+        };
+        let name = input::name(&name)?;
+        let own: Vec<String> = std::env::args().collect();
+        let pid = process::hosting(self.payload.host, &own, ancestors())
+            .ok_or_else(|| Fault::new(Cause::Io, "no process above this one can be seen"))?;
+        let bearing = self.ctx.host().bearing(ProcessChoice::Pid(pid));
+        let bearing = bearing.map_err(|error| Fault::new(Cause::Io, error.to_string()))?;
+        // A token that cannot be read is as good as none: the grant to this process counts.
+        let shown = input::token(None).ok().flatten();
+        Ok(Who {
+            shown: shown.filter(|token| token.name == name),
+            name,
+            pid,
+            bearing,
+        })
+    }
+
+    /// The store, to be looked at; `None` where there is none yet.
+    fn reader(&self) -> Result<Option<Reader>, Stop> {
+        match self.ctx.reading() {
+            Ok(reader) => Ok(Some(reader)),
+            Err(Stop::Failed(fault)) if fault.cause == Cause::UnknownStore => Ok(None),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// The store, to be written to.
+    fn store(&self) -> Result<&Store, Stop> {
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        let store = self.ctx.store_or_new()?;
+        Ok(self.store.get_or_init(|| store))
+    }
+
+    fn execute(&self, verb: Verb, token: Option<&Token>) -> Result<Done, Stop> {
+        let mutation = Mutation::new(verb, &Keyed::default()).under(token.cloned());
+        self.ctx.execute(self.store()?, mutation)
+    }
+
+    /// Registers or adopts for the host process, without force.
+    fn take(&self, who: &Who) -> Result<Token, Stop> {
+        let engine = self.payload.host.as_str().to_owned();
+        let bearer = Bearer {
+            process: ProcessChoice::Pid(who.pid),
+            engine: Some(engine.clone()),
+        };
+        let labels = vec![Label {
+            key: "host".to_owned(),
+            value: engine,
+        }];
+        let done = take(self.ctx, self.store()?, &who.name, None, &|adopt| {
+            let (name, bearer, labels) = (who.name.clone(), bearer.clone(), labels.clone());
+            match adopt {
+                true => Verb::Adopt {
+                    name,
+                    bearer,
+                    labels,
+                },
+                false => Verb::Register {
+                    name,
+                    bearer,
+                    labels,
+                    checkout: self.payload.cwd.clone().filter(|cwd| cwd.is_absolute()),
+                },
+            }
+        })?;
+        let token = granted(&done)?.token.clone();
+        tell_adapter(who, &token)?;
+        Ok(token)
+    }
+
+    /// Whether the tool may go where it goes.
+    fn check(&self, who: &Who, token: &Token) -> Result<Answer, Stop> {
+        let Event::Before(tool) = &self.payload.event else {
+            return Ok(Answer::Silence);
+        };
+        let paths = self.located(self.targets(tool))?;
+        if paths.is_empty() {
+            return Ok(Answer::Silence);
+        }
+        let meeting = self.meeting(who, &paths)?;
+        match row(&meeting) {
+            Row::Allow => Ok(Answer::Silence),
+            Row::Say => {
+                let mut lines = said::gone(&self.views(&meeting.stale)?);
+                lines.extend(said::meeting(
+                    &self.views(&meeting.living)?,
+                    meeting.instruction,
+                ));
+                Ok(Answer::Context(said::text(lines)))
+            }
+            Row::Ask => match self.ask(token, paths) {
+                Ok(done) => self.met(&done),
+                Err(Stop::Refused(view)) => Ok(Answer::Deny(self.refused(&view, who))),
+                Err(stop) => Err(stop),
+            },
+        }
+    }
+
+    /// The question of `check --write`.
+    fn ask(&self, token: &Token, writes: Vec<PathBuf>) -> Result<Done, Stop> {
+        self.execute(Verb::CheckWrite { writes }, Some(token))
+    }
+
+    /// Whom an answer named.
+    fn met(&self, done: &Done) -> Result<Answer, Stop> {
+        let Told::Met {
+            shared,
+            instruction,
+            warned,
+        } = &done.answer
+        else {
+            return Ok(Answer::Silence);
+        };
+        let views = self.views(shared)?;
+        Ok(match (warned, views.is_empty()) {
+            (_, true) => Answer::Silence,
+            (true, _) => Answer::Deny(said::warning(&views, *instruction)),
+            (false, _) => Answer::Context(said::text(said::meeting(&views, *instruction))),
+        })
+    }
+
+    fn meeting(&self, who: &Who, paths: &[PathBuf]) -> Result<Meeting, Stop> {
+        let met = |reader: &Reader| reader.meeting(&who.name, paths);
+        self.looking(met)
+    }
+
+    fn views(&self, list: &[Shared]) -> Result<Vec<SharedView>, Stop> {
+        if list.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.looking(|reader| {
+            reader.view(|state| {
+                let lens = tenure_projection::views::Lens {
+                    state,
+                    host: reader.host(),
+                    shelf: reader,
+                };
+                list.iter().map(|shared| lens.shared(shared)).collect()
+            })
+        })
+    }
+
+    /// Looks at the store that is open, or opens it to look.
+    fn looking<R>(&self, look: impl FnOnce(&Reader) -> Result<R, Error>) -> Result<R, Stop> {
+        let looked = match self.store.get() {
+            Some(store) => look(store),
+            None => look(&self.ctx.reading()?),
+        };
+        looked.map_err(|error| self.ctx.fault(&error))
+    }
+
+    /// Where a tool goes.
+    fn targets(&self, tool: &Tool) -> Vec<PathBuf> {
+        let cwd = self.payload.cwd.clone().unwrap_or_default();
+        match &tool.touch {
+            Touch::Nothing | Touch::Unknown => Vec::new(),
+            Touch::Files(files) => files.iter().map(|file| cwd.join(file)).collect(),
+            Touch::Line { line, .. } if only_looks(line) => Vec::new(),
+            Touch::Line { line, directory } => {
+                let at = directory
+                    .as_ref()
+                    .map_or_else(|| cwd.clone(), |d| cwd.join(d));
+                let mut paths = vec![at.clone()];
+                for command in changing(line, &at) {
+                    let Some(directory) = command.directory else {
+                        continue;
+                    };
+                    match command.paths.is_empty() {
+                        true => paths.push(directory),
+                        false => paths.extend(command.paths.iter().map(|p| directory.join(p))),
+                    }
+                }
+                paths.sort();
+                paths.dedup();
+                paths
+            }
+        }
+    }
+
+    /// The paths that can be looked at: of any other it is unknown who works there, which stops nobody (DSC-12).
+    fn located(&self, paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Stop> {
+        let mut open = Vec::new();
+        for path in paths.into_iter().filter(|path| path.is_absolute()) {
+            let located =
+                tenure_projection::checkouts::locate(&*self.ctx.host(), Path::new("/"), &path);
+            match located {
+                Ok(_) => open.push(path),
+                Err(CheckoutError::Unreadable { .. }) => {}
+                Err(source) => {
+                    let message = format!("{}: {source}", path.display());
+                    return Err(Fault::usage(message).into());
+                }
+            }
+        }
+        open.truncate(tenure_projection::core::limits::SCOPES_MAX);
+        Ok(open)
+    }
+
+    fn refused(&self, view: &tenure_projection::views::RefusalView, who: &Who) -> String {
+        said::refusal(view, self.store_word().as_deref(), who.pid)
+    }
+
+    /// The store, as a person has to name it; `None` where it is the one that everybody uses.
+    fn store_word(&self) -> Option<String> {
+        let dir = self.ctx.dir().ok()?;
+        let usual = state_directory().map(|state| state.join("tenure"));
+        (Some(&dir) != usual.as_ref()).then(|| shell_word(&dir))
+    }
+}
+
+/// Replaces the token in the file that the environment names, if it is an older one of the same session (REG-15).
+fn tell_adapter(who: &Who, token: &Token) -> Result<(), Stop> {
+    let Some(path) = std::env::var_os("TENURE_TOKEN_FILE").filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
+    let path = Path::new(&path);
+    match private_file::read_token(path) {
+        Ok(old) if old.name == who.name && old.generation < token.generation => {
+            PrivateFile::prepare(path)?.commit(&token.to_string())
+        }
+        _ => Ok(()),
+    }
+}
