@@ -194,6 +194,8 @@ pub enum Command {
     Doctor(operate::doctor::Args),
     /// Hooks in a git repository that ask the ledger before a commit and before refs move
     Guard(operate::guard::Args),
+    /// Put the hook into the settings of an agent host; whatever else stands there stays
+    Install(operate::install::Args),
     /// What an agent host calls at its events: reads a payload, asks the ledger, answers the host
     Hook(hook::Args),
     /// Completions for a shell
@@ -237,7 +239,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("Forensics", &["verify", "inspect", "store"]),
     (
         "Operate",
-        &["doctor", "guard", "hook", "completions", "man"],
+        &["doctor", "guard", "install", "hook", "completions", "man"],
     ),
 ];
 
@@ -331,6 +333,7 @@ impl Command {
             Self::Store(args) => args.run(ctx),
             Self::Doctor(args) => args.run(ctx),
             Self::Guard(args) => args.run(ctx),
+            Self::Install(args) => args.run(ctx),
             Self::Hook(args) => args.run(ctx),
             Self::Completions(args) => args.run(ctx),
             Self::Man(args) => args.run(ctx),

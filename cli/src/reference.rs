@@ -120,7 +120,7 @@ const KINDS: &[(&str, &str)] = &[
         "store, dir, position, incarnation, health, findings, sessions, checkouts, needs",
     ),
     ("demo", "held, broken, story"),
-    ("doctor", "claims, counts, locks, leftovers"),
+    ("doctor", "claims, counts, locks, leftovers, hooks"),
     (
         "guard",
         "repository, enforced, hooks, locks, locks_cut, uids",
@@ -131,6 +131,7 @@ const KINDS: &[(&str, &str)] = &[
         "verb, changes, directory, paths, sweeping, others, instruction",
     ),
     ("guard-test", "tried, expected, holds, said"),
+    ("install", "host, what, file, changed, diff"),
     (
         "verify",
         "verdict, row, store, coverage, findings, findings_omitted, receipts",

@@ -3,4 +3,5 @@
 pub mod completions;
 pub mod doctor;
 pub mod guard;
+pub mod install;
 pub mod man;

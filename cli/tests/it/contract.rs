@@ -120,6 +120,7 @@ const LINES: &str = "
         guard install repo
         guard status repo
         guard test repo
+        install claude --settings settings.json
         retire web@1
         demo
         nonsense";

@@ -19,6 +19,10 @@ use crate::output::{BAD, DIM, HEAD, Object, PLAIN, WARN, json};
 
 use super::guard::status::{lock_lines, lock_object};
 
+mod hooked;
+
+use hooked::Hooked;
+
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -51,6 +55,7 @@ impl Args {
         let host = ctx.host();
         let left = leftovers(&*host, &places);
         let locks = git_locks(ctx, &places);
+        let hooks = hooked::hooked(ctx, &reader)?;
         let mut fates = vec![Fate::Left; claims.len()];
         if self.fix && claims.iter().any(|c| c.death.is_some()) {
             let store = ctx.store()?;
@@ -65,6 +70,7 @@ impl Args {
             fates,
             locks,
             left,
+            hooks,
         };
         if ctx.out.is_json() {
             ctx.out.object(&found.object())?;
@@ -139,6 +145,7 @@ struct Found {
     fates: Vec<Fate>,
     locks: Locks,
     left: Vec<Leftover>,
+    hooks: Vec<Hooked>,
 }
 
 impl Found {
@@ -164,7 +171,8 @@ impl Found {
             .found
             .iter()
             .any(|lock| lock.verdict == LockVerdict::Left);
-        self.stale().next().is_none() && self.left.is_empty() && !git
+        let loose = self.hooks.iter().any(Hooked::is_loose);
+        self.stale().next().is_none() && self.left.is_empty() && !git && !loose
     }
 
     /// `8 = 3 of an earlier boot + 5 without process`.
@@ -229,6 +237,10 @@ impl Found {
                 self.locks.found.iter().map(lock_object).collect::<Vec<_>>(),
             )
             .with("leftovers", left)
+            .with(
+                "hooks",
+                self.hooks.iter().map(Hooked::object).collect::<Vec<_>>(),
+            )
     }
 
     fn lines(&self) -> Vec<Line> {
@@ -251,6 +263,7 @@ impl Found {
                 format!("{kind:<8} {}{through}: {holder}{fate}", claim.name),
             ));
         }
+        lines.extend(self.hooks.iter().flat_map(Hooked::lines));
         lines.extend(lock_lines(&self.locks));
         for left in &self.left {
             let proofs: Vec<&str> = left.proofs.iter().map(|p| p.as_str()).collect();

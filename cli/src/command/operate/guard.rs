@@ -19,6 +19,9 @@ pub mod status;
 mod trial;
 mod unlock;
 
+pub use git::changed;
+pub use status::is_guarded;
+
 /// Arguments of `guard`.
 #[derive(Debug, clap::Args)]
 pub struct Args {

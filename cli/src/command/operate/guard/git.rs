@@ -118,6 +118,23 @@ pub fn set_hooks_path(top: &Path, scope: &str, value: Option<&OsStr>) -> Result<
     asked.map(|_| ())
 }
 
+/// The paths that differ from what is committed, and those that git does not know, from the top of the checkout.
+///
+/// # Errors
+/// When git fails.
+pub fn changed(top: &Path) -> Result<Vec<Vec<u8>>, Stop> {
+    let words = [
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--untracked-files=all",
+        "--no-renames",
+    ];
+    let text = ask(elsewhere(top, &words.map(OsStr::new)))?.unwrap_or_default();
+    let lines = text.split(|b| *b == 0).filter_map(|line| line.get(3..));
+    Ok(lines.map(<[u8]>::to_vec).collect())
+}
+
 /// The paths that the commit being made would change, in the checkout that the environment names: git tells its hooks
 /// which index is committed.
 ///

@@ -133,6 +133,18 @@ impl Args {
     }
 }
 
+/// Whether every hook of this worktree is enforced; not where it cannot be looked at.
+pub fn is_guarded(ctx: &Context, repository: &GitRepository) -> bool {
+    let Ok(hooks) = hooks(ctx, repository) else {
+        return false;
+    };
+    let mut here = hooks
+        .iter()
+        .filter(|hook| hook.worktree == repository.top)
+        .peekable();
+    here.peek().is_some() && here.all(|hook| hook.standing == Standing::Enforced)
+}
+
 fn hooks(ctx: &Context, repository: &GitRepository) -> Result<Vec<Hooked>, Stop> {
     let host = ctx.host();
     let mut hooks = Vec::new();
