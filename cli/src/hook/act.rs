@@ -7,14 +7,14 @@ use tenure_projection::agents::{Footing, Meeting};
 use tenure_projection::call::{Bearer, Label, ProcessChoice, Verb};
 use tenure_projection::checkouts::CheckoutError;
 use tenure_projection::core::disclosure::Shared;
-use tenure_projection::core::holder::Bearing;
+use tenure_projection::core::holder::{Bearing, Verdict};
 use tenure_projection::core::id::{Name, Token};
 use tenure_projection::error::Error;
 use tenure_projection::guards::{changing, only_looks};
 use tenure_projection::host::{ancestors, state_directory};
 use tenure_projection::reader::Reader;
 use tenure_projection::store::{Answer as Told, Done, Store};
-use tenure_projection::views::SharedView;
+use tenure_projection::views::{HolderView, SharedView};
 
 use crate::command::sessions::exec::take;
 use crate::command::sessions::grant::granted;
@@ -258,7 +258,9 @@ impl<'a> Act<'a> {
         else {
             return Ok(Answer::Silence);
         };
-        let views = self.views(shared)?;
+        let mut views = self.views(shared)?;
+        let may_live = |h: &HolderView| h.verdict != Verdict::Dead;
+        views.retain(|view| view.holder.as_ref().is_some_and(may_live));
         Ok(match (warned, views.is_empty()) {
             (_, true) => Answer::Silence,
             (true, _) => Answer::Deny(said::warning(&views, *instruction)),

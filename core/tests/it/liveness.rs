@@ -438,3 +438,56 @@ proptest! {
         prop_assert_eq!(verdict, if world.runs { Verdict::Alive } else { Verdict::Dead });
     }
 }
+
+/// A01, LIV-4: two records are of one process only where host, boot, namespace and number agree and the inode, or else the
+/// start time, is known to be the same.
+#[test]
+fn records_of_one_process_are_known_by_more_than_its_number() {
+    let process = |pid, start, pidns, timens, pidfs| Process {
+        pid,
+        start,
+        pidns,
+        timens,
+        pidfs,
+        ancestor: false,
+        source: Source::Declared,
+    };
+    let some = [None, Some(1), Some(2)];
+    let mut all = Vec::new();
+    for pid in [1, 2] {
+        for start in some {
+            for pidns in some {
+                for timens in some {
+                    for pidfs in some {
+                        all.push(process(pid, start, pidns, timens, pidfs));
+                    }
+                }
+            }
+        }
+    }
+    let known = |a: Option<u64>, b: Option<u64>| a.is_some() && a == b;
+    for one in &all {
+        for two in &all {
+            let inodes = one.pidfs.is_some() && two.pidfs.is_some();
+            let same = one.pid == two.pid
+                && known(one.pidns, two.pidns)
+                && if inodes {
+                    one.pidfs == two.pidfs
+                } else {
+                    known(one.start, two.start) && known(one.timens, two.timens)
+                };
+            let (a, b) = (bearing(BOOT, Some(*one)), bearing(BOOT, Some(*two)));
+            assert_eq!(a.is_same_process(&b), same, "{one:?} {two:?}");
+            let elsewhere = Bearing {
+                host: HOSTS[1],
+                ..b
+            };
+            let later = Bearing { boot: None, ..b };
+            let nobody = bearing(BOOT, None);
+            for other in [elsewhere, later, nobody] {
+                assert!(!a.is_same_process(&other) && !other.is_same_process(&a));
+            }
+        }
+    }
+    assert!(!bearing(BOOT, None).is_same_process(&bearing(BOOT, None)));
+}

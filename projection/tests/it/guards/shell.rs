@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tenure_projection::guards::{Change, changing, classify};
+use tenure_projection::guards::{Change, changing, classify, only_looks};
 
 /// A line's changing commands in short: `VERB:CHANGE@DIRECTORY[PATHS]`, `!` where it is sweeping.
 fn read(line: &str) -> String {
@@ -228,5 +228,40 @@ fn no_line_is_too_odd() {
         "find -exec",
     ] {
         let _ = changing(line, Path::new("/w"));
+    }
+}
+
+/// GIT-7: a line only looks if every command in it is known to, nothing goes into a file, and nothing is left unread.
+#[test]
+fn lines_that_only_look_are_told_from_all_others() {
+    for line in [
+        "ls -la && pwd",
+        "cat a | grep -n b | head -3",
+        "git status; git log --oneline | wc -l",
+        "cd src && ls 2>/dev/null",
+        "FOO=1 env ls 2>&1",
+        "/usr/bin/stat a",
+        "echo $(git rev-parse HEAD) `pwd`",
+        "",
+    ] {
+        assert!(only_looks(line), "{line}");
+    }
+    for line in [
+        "make",
+        "echo x > a",
+        "cat a >> b",
+        "ls; rm a",
+        "ls | xargs rm",
+        "ls && git commit -a",
+        "echo $(touch a)",
+        "$TOOL a",
+        "sh -c 'rm a'",
+        "sed -i s/a/b/ c",
+        "find . -delete",
+        "cat a 2>/dev/null > b",
+        "for f in a b; do rm $f; done",
+        "sudo tee a",
+    ] {
+        assert!(!only_looks(line), "{line}");
     }
 }

@@ -117,7 +117,12 @@ fn take_out(document: &mut DocumentMut) {
             hooks.remove(&event);
         }
     }
-    if taken && hooks.is_empty() {
+    // A table that somebody wrote out stays, also when nothing is in it.
+    let ours = taken && hooks.is_empty();
+    let written = document["hooks"]
+        .as_table()
+        .is_some_and(|table| !table.is_implicit());
+    if ours && !written {
         document.remove("hooks");
     }
 }
