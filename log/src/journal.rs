@@ -136,6 +136,14 @@ pub trait Journal: Send + Sync {
     /// Store, life and rules version.
     fn identity(&self) -> Identity;
 
+    /// From which position on which version of the rules decided: one entry for each change, oldest first.
+    ///
+    /// # Errors
+    /// When what says so cannot be read.
+    fn rules(&self) -> Result<Vec<(Position, RulesVersion)>, Error> {
+        Ok(vec![(Position(1), self.identity().rules)])
+    }
+
     /// The newest published head; one atomic load where nothing is new.
     ///
     /// # Errors

@@ -88,6 +88,17 @@ pub struct Finding {
     pub message: String,
 }
 
+/// Frames, one behind the other, that were not judged for one reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unjudged {
+    /// The first of them.
+    pub first: Position,
+    /// The last of them.
+    pub last: Position,
+    /// Why.
+    pub why: NotJudged,
+}
+
 /// Why a frame was not judged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotJudged {
@@ -105,7 +116,7 @@ impl std::fmt::Display for NotJudged {
             Self::OtherRules(version) => {
                 write!(
                     f,
-                    "written under rules version {version}, this program judges by {}",
+                    "decided by version {version} of the rules, of which this program knows {}",
                     RULES.0
                 )
             }
@@ -122,13 +133,20 @@ pub struct Report {
     pub until: Position,
     /// Frames whose decision was made again.
     pub judged: u64,
-    /// Frames that could not be judged, with why.
-    pub not_judged: Vec<(Position, NotJudged)>,
+    /// Frames that could not be judged, with why, in the order of positions.
+    pub not_judged: Vec<Unjudged>,
     /// What breaks a rule, in the order of positions.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
+    /// How many frames could not be judged.
+    #[must_use]
+    pub fn unjudged(&self) -> u64 {
+        let frames = |stretch: &Unjudged| stretch.last.0 - stretch.first.0 + 1;
+        self.not_judged.iter().map(frames).sum()
+    }
+
     /// Whether every frame was judged and none broke a rule.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -186,8 +204,15 @@ impl Audit {
             return Err(Error::BeyondHead { head, asked });
         }
         let mut audit = Self::default();
+        // Each frame by the rules of its own segment. Of those there is one version so far.
         let rules = reader.rules()?;
+        let mut changes = rules.into_iter().peekable();
+        let mut rules = RULES;
         reader.frames(Position(1), asked, Depth::Whole, |frame| {
+            let position = frame.header.position.0;
+            while let Some((_, version)) = changes.next_if(|(first, _)| first.0 <= position) {
+                rules = version;
+            }
             if rules == RULES {
                 audit.frame(frame)?;
             } else {
@@ -229,7 +254,15 @@ impl Audit {
     }
 
     fn skip(&mut self, entry: &Entry, why: NotJudged) {
-        self.report.not_judged.push((entry.at.position, why));
+        let position = entry.at.position;
+        match self.report.not_judged.last_mut() {
+            Some(open) if open.why == why && open.last.0 + 1 == position.0 => open.last = position,
+            _ => self.report.not_judged.push(Unjudged {
+                first: position,
+                last: position,
+                why,
+            }),
+        }
     }
 
     fn fold(&mut self, entry: &Entry) {

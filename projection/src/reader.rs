@@ -89,12 +89,16 @@ impl Reader {
         Ok(self.source.identity()?.store)
     }
 
-    /// The version of the rules that the newest segment was written under.
+    /// From which position on which version of the rules decided, as the segments say: one entry for each change,
+    /// oldest first.
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn rules(&self) -> Result<RulesVersion, Error> {
-        Ok(self.source.identity()?.rules)
+    pub fn rules(&self) -> Result<Vec<(Position, RulesVersion)>, Error> {
+        let rules = self.source.rules()?.into_iter();
+        Ok(rules
+            .map(|(first, version)| (Position(first.0), version))
+            .collect())
     }
 
     /// The clock and process probe it uses.

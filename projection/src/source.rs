@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tenure_log::error::Error;
 use tenure_log::frame::Depth;
 use tenure_log::journal::segment::blobs::FolderBlobs;
-use tenure_log::journal::{Blobs, CounterTag, Deadline, Frames, Identity, Journal, Landmark};
+use tenure_log::journal::{
+    Blobs, CounterTag, Deadline, Frames, Identity, Journal, Landmark, RulesVersion,
+};
 use tenure_log::position::{Head, Position};
 use tenure_log::reader::open::SegmentReader;
 use tenure_log::segment::SEGMENTS_FOLDER;
@@ -16,6 +18,8 @@ use tenure_log::storage::{Opening, Storage};
 pub(crate) trait Source: Send + Sync {
     /// Store, life and rules version.
     fn identity(&self) -> Result<Identity, Error>;
+    /// From which position on which version of the rules decided, oldest first.
+    fn rules(&self) -> Result<Vec<(Position, RulesVersion)>, Error>;
     /// The newest head there is.
     fn head(&self) -> Result<Head, Error>;
     /// The newest position that may be shown.
@@ -41,6 +45,10 @@ pub(crate) trait Source: Send + Sync {
 impl Source for Arc<dyn Journal> {
     fn identity(&self) -> Result<Identity, Error> {
         Ok(Journal::identity(&**self))
+    }
+
+    fn rules(&self) -> Result<Vec<(Position, RulesVersion)>, Error> {
+        Journal::rules(&**self)
     }
 
     fn head(&self) -> Result<Head, Error> {
@@ -116,6 +124,10 @@ impl Looking {
 impl Source for Looking {
     fn identity(&self) -> Result<Identity, Error> {
         self.reader.identity()
+    }
+
+    fn rules(&self) -> Result<Vec<(Position, RulesVersion)>, Error> {
+        self.reader.rules()
     }
 
     fn head(&self) -> Result<Head, Error> {

@@ -25,7 +25,7 @@ use crate::reader::landmark::walk_behind;
 use crate::reader::open::{find_head, overrun, walk_from};
 use crate::recovery::Torn;
 use crate::seal::{SEALS_FOLDER, Seal};
-use crate::segment::line::Segments;
+use crate::segment::line::{self, Segments};
 use crate::segment::{self, NotMade, SEGMENTS_FOLDER, Segment};
 use crate::storage::{self, Access, Directory, Opening, Storage, StoredFile, Trust};
 use crate::writer::Writer;
@@ -365,6 +365,13 @@ impl Journal for SegmentLog {
             incarnation: header.map_or(Incarnation(1), |header| header.incarnation),
             rules: header.map_or(rules, |header| header.rules),
         }
+    }
+
+    fn rules(&self) -> Result<Vec<(Position, RulesVersion)>, Error> {
+        let (place, _) = self.place()?;
+        let newest = self.site.segments.get(place.segment, self.site.store)?;
+        let line = self.site.segments.line(newest, Position::ZERO)?;
+        Ok(line::rules(&line))
     }
 
     fn head(&self) -> Result<Head, Error> {

@@ -13,13 +13,13 @@ use super::{From, Point, Walker};
 use crate::control::place::HeadPlace;
 use crate::control::{CONTROL_NAME, Page, Signal};
 use crate::error::Error;
-use crate::format::{SEGMENT_HEADER_BYTES, SegmentName};
+use crate::format::{RulesVersion, SEGMENT_HEADER_BYTES, SegmentName};
 use crate::frame::Depth;
 use crate::journal::{CounterTag, Deadline, Frames, Identity, reaches};
 use crate::lock::Locks;
 use crate::position::{Epoch, Head, Position, StoreId};
 use crate::scan::{Checks, Cursor, Step, Walk, Window, Zeros, survey};
-use crate::segment::line::Segments;
+use crate::segment::line::{self, Segments};
 use crate::segment::{self, file_name};
 use crate::storage::{self, Access, Directory, Opening, Storage};
 
@@ -291,6 +291,16 @@ impl SegmentReader {
             incarnation: header.incarnation,
             rules: header.rules,
         })
+    }
+
+    /// From which position on which version of the rules decided: one entry for each change, oldest first.
+    ///
+    /// # Errors
+    /// When a segment's header cannot be read.
+    pub fn rules(&self) -> Result<Vec<(Position, RulesVersion)>, Error> {
+        let newest = self.newest(&mut self.seen.lock())?;
+        let newest = self.segments.get(newest, self.store)?;
+        Ok(line::rules(&self.segments.line(newest, Position::ZERO)?))
     }
 
     /// The newest segment, without looking for its head.

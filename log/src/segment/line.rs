@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::{Segment, file_name, list};
 use crate::error::{Damage, Error};
 use crate::fault::Fault;
-use crate::format::{Predecessor, SegmentHeader, SegmentName};
+use crate::format::{Predecessor, RulesVersion, SegmentHeader, SegmentName};
 use crate::look::read_header;
 use crate::position::{Position, Positions, StoreId};
 use crate::recovery::{Lineage, Obstacle, SegmentFile};
@@ -174,6 +174,18 @@ impl Segments {
         line.reverse();
         Ok(line)
     }
+}
+
+/// From which position on which version of the rules decided, as the headers of a line say: one entry for each
+/// change, oldest first.
+pub(crate) fn rules(line: &[Link]) -> Vec<(Position, RulesVersion)> {
+    let mut rules: Vec<_> = line
+        .iter()
+        .map(|link| link.segment.header())
+        .map(|header| (header.first, header.rules))
+        .collect();
+    rules.dedup_by_key(|(_, version)| *version);
+    rules
 }
 
 /// Says who names the segment that is not there.

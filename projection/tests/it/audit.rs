@@ -1,25 +1,35 @@
-//! Logs whose bytes are sound and whose decisions are not: the audit names each, and nothing else.
+//! Logs whose bytes are sound and whose decisions are not: the audit names each, and nothing else. What builds with a
+//! guard missing write stands in `forgery`.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use tenure_core::codec::v1;
 use tenure_core::command::Request;
 use tenure_core::decide::decide;
-use tenure_core::generation::Generation;
 use tenure_core::holder::{Proof, Verdict};
 use tenure_core::id::{Position, SessionNo};
 use tenure_core::refusal::Code;
-use tenure_core::state::{DispatchState, EnvelopeState, State};
+use tenure_core::state::State;
+use tenure_log::format::{RulesVersion, SegmentHeader};
 use tenure_log::frame::Depth;
-use tenure_projection::audit::{Audit, Report, Rule};
+use tenure_log::writer::site::Tuning;
+use tenure_projection::audit::{Audit, NotJudged, Report, Rule, Unjudged};
 use tenure_projection::entry;
+use tenure_projection::error::Failure;
+use tenure_projection::reader::Reader;
+use tenure_projection::store::{OpenOptions, Store};
 
-use crate::scene::Scene;
+use crate::rules::replay::Dice;
+use crate::scene::line::{Words, call};
+use crate::scene::{Scene, Stage};
 
 pub fn audit(scene: &Scene) -> Report {
     Audit::of(&scene.store, None, |_| {}).expect("the log reads")
 }
 
 /// The input of the newest frame.
-fn newest_request(scene: &Scene) -> Request {
+pub fn newest_request(scene: &Scene) -> Request {
     let mut found = None;
     let newest = Position(scene.frames());
     let each = |frame: &tenure_log::frame::FrameRef<'_>| {
@@ -32,160 +42,12 @@ fn newest_request(scene: &Scene) -> Request {
 }
 
 /// Appends what a store would have decided that sees `state` instead of the log's.
-fn decided_on(scene: &Scene, state: &State, request: &Request) {
+pub fn decided_on(scene: &Scene, state: &State, request: &Request) {
     let decision = decide(state, request).expect("the guard is out of the way");
     let (fence, events) = (&decision.fence, &decision.events);
     assert!(!events.is_empty());
     let parts = v1::encode(fence, request, events, || [7; 16]).expect("it fits");
     scene.forge_parts(parts.facts, parts.texts, parts.bodies);
-}
-
-/// What is played first, the line that is refused and why, and what has to be otherwise for it to be done.
-struct Case {
-    played: &'static str,
-    line: &'static str,
-    code: Code,
-    without_guard: fn(&Scene, &mut State),
-}
-
-const API: usize = 0;
-
-fn generation(number: u64) -> Generation {
-    Generation {
-        incarnation: 1,
-        number,
-    }
-}
-
-/// The guards, each passed by a state in which what it looks at is otherwise.
-fn cases() -> Vec<Case> {
-    fn case(
-        played: &'static str,
-        line: &'static str,
-        code: Code,
-        without_guard: fn(&Scene, &mut State),
-    ) -> Case {
-        Case {
-            played,
-            line,
-            code,
-            without_guard,
-        }
-    }
-    fn before(scene: &Scene, state: &mut State, position: u64) {
-        *state = scene.store.state_at(Position(position)).expect("it reads");
-    }
-    let given = "register api \n register web \n dispatch one api";
-    vec![
-        case(
-            "register api \n adopt api as=api@1",
-            "note late as=api@1",
-            Code::StaleGeneration,
-            |_, s| {
-                s.sessions[API].generation = generation(1);
-            },
-        ),
-        case(
-            "register api",
-            "note early as=api@2",
-            Code::NeverIssued,
-            |_, s| {
-                s.sessions[API].generation = generation(2);
-            },
-        ),
-        case(
-            "register api \n retire api@1",
-            "note late as=api@1",
-            Code::Retired,
-            |_, s| {
-                s.sessions[API].retired = false;
-            },
-        ),
-        case(
-            "register api",
-            "register api",
-            Code::AlreadyActive,
-            |scene, s| before(scene, s, 0),
-        ),
-        case("register api", "adopt api", Code::Held, |_, s| {
-            s.sessions[API].holder = None
-        }),
-        case(
-            given,
-            "dispatch one web",
-            Code::DuplicateItem,
-            |scene, s| before(scene, s, 2),
-        ),
-        case(given, "report d1 done as=api@1", Code::NoBinding, |_, s| {
-            s.dispatches.get_mut(1).expect("d1").state = DispatchState::Accepted;
-        }),
-        case(
-            given,
-            "accept d1 as=web@1",
-            Code::NotYourEnvelope,
-            |_, s| {
-                s.dispatches.get_mut(1).expect("d1").session = SessionNo(1);
-            },
-        ),
-        case(
-            "register api \n dispatch one api \n decline d1 as=api@1",
-            "accept d1 as=api@1",
-            Code::AlreadyTerminal,
-            |scene, s| before(scene, s, 2),
-        ),
-        case(
-            "register api \n register web \n send web hello",
-            "ack e1 as=api@1",
-            Code::NotYourEnvelope,
-            |_, s| {
-                s.envelopes.get_mut(1).expect("e1").session = SessionNo(0);
-            },
-        ),
-        case(
-            "register api \n dispatch one api \n cancel d1",
-            "deliver e1 as=api@1",
-            Code::NotPending,
-            |_, s| {
-                s.envelopes.get_mut(1).expect("e1").state = EnvelopeState::Pending;
-            },
-        ),
-        case(given, "retire api@1 idle", Code::OpenObligations, |_, s| {
-            s.sessions[API].open.clear();
-            s.sessions[API].inbox.clear();
-        }),
-    ]
-}
-
-/// A build with one guard missing writes what the guard was there to stop: the audit names the frame and the
-/// guard (AUD-1).
-#[test]
-fn what_a_missing_guard_let_through_is_named() {
-    for case in cases() {
-        let scene = Scene::new();
-        scene.play(case.played);
-        assert!(audit(&scene).is_clean());
-        assert_eq!(scene.refusal(case.line).code, case.code, "{}", case.line);
-        assert!(audit(&scene).is_clean(), "a recorded refusal is no finding");
-        let mut state = scene.state();
-        (case.without_guard)(&scene, &mut state);
-        decided_on(&scene, &state, &newest_request(&scene));
-        let report = audit(&scene);
-        let forged = Position(scene.frames());
-        let first = report
-            .findings
-            .first()
-            .unwrap_or_else(|| panic!("{} is not named", case.line));
-        assert_eq!(
-            (first.position, first.rule),
-            (forged, Rule::Refused(case.code)),
-            "{first:?}"
-        );
-        assert!(
-            report.findings.iter().all(|f| f.position == forged),
-            "{report:?}"
-        );
-        assert_eq!(report.judged, scene.frames());
-    }
 }
 
 /// What the second judge sees by itself, in frames whose input does not even pretend.
@@ -274,4 +136,100 @@ fn what_its_input_does_not_come_to_is_named() {
     scene.forge_parts(parts.facts, parts.texts, parts.bodies);
     let rules: Vec<_> = audit(&scene).findings.iter().map(|f| f.rule).collect();
     assert_eq!(rules, [Rule::OtherFence, Rule::OtherEvents]);
+}
+
+/// AUD-1: a log of random commands that a whole store did has no finding. `TENURE_COMMANDS` makes it longer.
+#[test]
+fn a_clean_log_of_random_commands_has_no_finding() {
+    let commands = std::env::var("TENURE_COMMANDS").ok();
+    let commands = commands.and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let (scene, mut dice) = (Scene::new(), Dice::new(77));
+    let (mut done, mut refused) = (0, 0);
+    while done < commands {
+        match scene.store.execute(line(&dice.line(&scene))) {
+            Ok(_) => done += 1,
+            Err(Failure::Refused(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let report = audit(&scene);
+    assert!(report.is_clean(), "{:?}", report.findings);
+    assert_eq!(report.judged, scene.frames());
+    println!(
+        "{done} commands done and {refused} refused: {} frames judged",
+        report.judged
+    );
+}
+
+/// A store on a disk of several small segments, and the first position of each.
+fn segmented(dir: &Path) -> Vec<u64> {
+    let tuning = Tuning {
+        segment_bytes: vec![4096 + 2048],
+        fill_bytes: 2048,
+        ..Tuning::default()
+    };
+    let options = OpenOptions::new(dir).create(true).tuning(tuning);
+    let store = Store::open(&options, Arc::new(Stage::of_machine(1))).expect("it is made");
+    store.execute(line("register api")).expect("it is done");
+    for n in 0..40 {
+        let note = format!("note text{n} as=api@1");
+        store.execute(line(&note)).expect("it is done");
+    }
+    let names = std::fs::read_dir(dir.join("segments")).expect("listed");
+    let first = |name: String| name.split('-').next()?.parse().ok();
+    let mut firsts: Vec<u64> = names
+        .filter_map(|entry| first(entry.expect("listed").file_name().into_string().ok()?))
+        .collect();
+    firsts.sort_unstable();
+    firsts
+}
+
+fn line(text: &str) -> tenure_projection::call::Call {
+    call(&Words::parse(text))
+}
+
+/// LOG-4: each frame is judged by the rules of its own segment; what other rules decided is not judged, is named with
+/// its positions, and is folded all the same.
+#[test]
+fn what_other_rules_decided_is_not_judged_and_said_so() {
+    let room = tempfile::tempdir().expect("a directory");
+    let dir = room.path().join("store");
+    let firsts = segmented(&dir);
+    assert!(firsts.len() > 3, "{firsts:?}");
+    let reports = |doctored: &[(usize, u32)]| {
+        for (number, rules) in doctored {
+            let file = dir.join(format!("segments/{:020}-1.seg", firsts[*number]));
+            let mut bytes = std::fs::read(&file).expect("it reads");
+            let mut header = SegmentHeader::decode(&bytes).expect("it is good");
+            header.rules = RulesVersion(*rules);
+            let header = header.encode();
+            bytes[..header.len()].copy_from_slice(&header);
+            std::fs::write(&file, bytes).expect("it is written");
+        }
+        let reader = Reader::open(&dir, Arc::new(Stage::of_machine(1))).expect("it opens");
+        Audit::of(&reader, None, |_| {}).expect("the log reads")
+    };
+    assert!(reports(&[]).is_clean());
+    let stretch = |from: usize, to: usize, rules| Unjudged {
+        first: Position(firsts[from]),
+        last: Position(firsts.get(to).map_or(41, |next| next - 1)),
+        why: NotJudged::OtherRules(rules),
+    };
+    // An old segment, two with a change between them, and the newest.
+    let report = reports(&[(0, 7)]);
+    assert_eq!(report.not_judged, [stretch(0, 1, 7)]);
+    assert_eq!(report.judged + report.unjudged(), 41);
+    assert_eq!((report.until, report.findings.len()), (Position(41), 0));
+    let newest = firsts.len() - 1;
+    let report = reports(&[(0, 1), (1, 2), (2, 3), (newest, 9)]);
+    assert_eq!(
+        report.not_judged,
+        [
+            stretch(1, 2, 2),
+            stretch(2, 3, 3),
+            stretch(newest, newest + 1, 9)
+        ]
+    );
+    assert_eq!(report.judged + report.unjudged(), 41);
+    assert!(!report.is_clean());
 }

@@ -6,6 +6,8 @@ mod authority;
 mod balky;
 mod cases;
 mod checkouts;
+mod corruption;
+mod forgery;
 mod git;
 mod guards;
 mod host;

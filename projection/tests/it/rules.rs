@@ -19,6 +19,6 @@ mod policies;
 mod raise;
 mod refusal;
 mod registration;
-mod replay;
+pub mod replay;
 mod roles;
 mod tree;

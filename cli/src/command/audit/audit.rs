@@ -1,7 +1,7 @@
 //! `audit`: makes every recorded decision again, and says which a correct store would not have made.
 
 use serde_json::{Value, json};
-use tenure_projection::audit::{Audit, Report};
+use tenure_projection::audit::{Audit, Report, Unjudged};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -63,7 +63,13 @@ fn object(report: &Report) -> Object {
     let skipped: Vec<Value> = report
         .not_judged
         .iter()
-        .map(|(position, why)| json!({ "position": position.0, "why": why.to_string() }))
+        .map(|unjudged| {
+            json!({
+                "position": unjudged.first.0,
+                "until": unjudged.last.0,
+                "why": unjudged.why.to_string(),
+            })
+        })
         .collect();
     Object::new("audit")
         .with("verdict", verdict(report))
@@ -84,9 +90,13 @@ fn people(ctx: &mut Context, report: &Report) -> Result<(), Stop> {
         ctx.out
             .styled(DIM, format_args!("  tenure why {}", finding.position))?;
     }
-    for (position, why) in &report.not_judged {
+    for Unjudged { first, last, why } in &report.not_judged {
+        let last = match last == first {
+            true => String::new(),
+            false => format!("-{last}"),
+        };
         ctx.out
-            .styled(WARN, format_args!("{position}  not judged: {why}"))?;
+            .styled(WARN, format_args!("{first}{last}  not judged: {why}"))?;
     }
     let style = if report.findings.is_empty() { DIM } else { BAD };
     ctx.out.styled(
@@ -97,7 +107,7 @@ fn people(ctx: &mut Context, report: &Report) -> Result<(), Stop> {
             report.judged,
             report.until,
             report.findings.len(),
-            report.not_judged.len(),
+            report.unjudged(),
         ),
     )
 }

@@ -5,7 +5,7 @@ use tenure_core::event::{Fence, FenceKind, OPAQUE_KIND_MIN};
 use tenure_core::generation::Generation;
 use tenure_core::id::{Position, SessionNo};
 use tenure_log::frame::Depth;
-use tenure_projection::audit::NotJudged;
+use tenure_projection::audit::{NotJudged, Unjudged};
 use tenure_projection::projector::{Finding, Projector};
 use tenure_projection::views::events;
 
@@ -73,7 +73,9 @@ fn a_deciding_kind_of_a_newer_program_grants_nothing_and_stops_appends() {
     read.expect("it reads");
     assert_eq!(kinds, ["unknown-999"]);
     let report = crate::audit::audit(&scene);
-    assert_eq!(report.not_judged, [(position, NotJudged::Unknown)]);
+    let why = NotJudged::Unknown;
+    let (first, last) = (position, position);
+    assert_eq!(report.not_judged, [Unjudged { first, last, why }]);
 }
 
 /// LOG-7: a kind that touches no decision is read past, and stops nothing.

@@ -16,10 +16,14 @@ mod fences;
 use fences::Fences;
 
 /// A small generator, so that a seed repeats a stream (xorshift64*).
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -149,8 +153,12 @@ impl Dice {
     }
 
     /// Any command, sensible or not.
-    fn line(&mut self, scene: &Scene) -> String {
-        let (d, e) = (1 + self.roll(12), 1 + self.roll(30));
+    pub fn line(&mut self, scene: &Scene) -> String {
+        // Near the newest ones, however long the stream.
+        let next = |s: &State| (s.next_dispatch().0, s.next_envelope().0);
+        let (dispatch, envelope) = scene.store.view(next).expect("the log reads");
+        let d = dispatch.saturating_sub(11).max(1) + self.roll(12);
+        let e = envelope.saturating_sub(29).max(1) + self.roll(30);
         let (token, key, name) = (self.token(scene), self.key(), self.name());
         let operator = if self.roll(3) == 0 {
             " force=because".into()
