@@ -223,8 +223,8 @@ impl Image {
 
     /// Where the frames of a segment end.
     fn end_of(&self, name: &str) -> usize {
-        let own = self.frames.iter().filter(|f| self.name_of(**f) == name);
-        own.last()
+        let mut own = self.frames.iter().filter(|f| self.name_of(**f) == name);
+        own.next_back()
             .map_or(SEGMENT_HEADER_BYTES, |f| f.offset + f.bytes)
     }
 
