@@ -38,11 +38,6 @@ const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
         "one table: every combination",
     ),
     (
-        "projection/tests/it/audit.rs",
-        "cases",
-        "one table: every guard",
-    ),
-    (
         "projection/tests/it/rules/tree/forged.rs",
         "cases",
         "one table: every forged event of a tree",
