@@ -38,6 +38,8 @@ const PARTED: &str = "the agent host ended the session";
 pub struct Act<'a> {
     ctx: &'a Context,
     payload: &'a Payload,
+    /// Opened to be looked at, once: what opening costs is most of what an answer costs.
+    reader: OnceCell<Reader>,
     /// Opened when something is written.
     store: OnceCell<Store>,
 }
@@ -71,6 +73,7 @@ impl<'a> Act<'a> {
         Self {
             ctx,
             payload,
+            reader: OnceCell::new(),
             store: OnceCell::new(),
         }
     }
@@ -84,9 +87,8 @@ impl<'a> Act<'a> {
             return Ok(Answer::Silence);
         }
         let who = self.who()?;
-        let reader = self.reader()?;
         let presented = who.shown.as_ref().map(|shown| shown.generation);
-        let footing = match &reader {
+        let footing = match self.reader()? {
             None => Footing::Free,
             Some(reader) => reader
                 .footing(&who.name, &who.bearing, presented, PARTED)
@@ -161,9 +163,12 @@ impl<'a> Act<'a> {
     }
 
     /// The store, to be looked at; `None` where there is none yet.
-    fn reader(&self) -> Result<Option<Reader>, Stop> {
+    fn reader(&self) -> Result<Option<&Reader>, Stop> {
+        if let Some(reader) = self.reader.get() {
+            return Ok(Some(reader));
+        }
         match self.ctx.reading() {
-            Ok(reader) => Ok(Some(reader)),
+            Ok(reader) => Ok(Some(self.reader.get_or_init(|| reader))),
             Err(Stop::Failed(fault)) if fault.cause == Cause::UnknownStore => Ok(None),
             Err(stop) => Err(stop),
         }
@@ -293,7 +298,11 @@ impl<'a> Act<'a> {
     fn looking<R>(&self, look: impl FnOnce(&Reader) -> Result<R, Error>) -> Result<R, Stop> {
         let looked = match self.store.get() {
             Some(store) => look(store),
-            None => look(&self.ctx.reading()?),
+            None => match self.reader()? {
+                Some(reader) => look(reader),
+                // There was none when the session's standing was asked, and one was made for it.
+                None => look(self.store()?),
+            },
         };
         looked.map_err(|error| self.ctx.fault(&error))
     }

@@ -19,11 +19,14 @@ pub fn hosting(
     own: &[String],
     ancestors: impl Iterator<Item = Ancestor>,
 ) -> Option<u32> {
-    let ancestors: Vec<Ancestor> = ancestors.collect();
-    let named = ancestors.iter().find(|process| is_named(process, host));
-    if let Some(found) = named {
-        return Some(found.pid);
+    let mut passed: Vec<Ancestor> = Vec::new();
+    for process in ancestors {
+        if is_named(&process, host) {
+            return Some(process.pid);
+        }
+        passed.push(process);
     }
+    let ancestors = passed;
     let mut above = ancestors.iter().enumerate();
     let lasting = above.find(|(at, process)| {
         let next = ancestors.get(at + 1);

@@ -148,11 +148,16 @@ pub(super) fn parent() -> Option<u32> {
 
 /// The processes above this one, the parent first, as far as `/proc` shows them.
 pub(super) fn ancestors() -> impl Iterator<Item = Ancestor> {
-    let above = |pid: &u32| status(*pid).map(|s| s.parent).filter(|pid| *pid > 0);
+    let ours = proc_is_ours();
+    let above = move |pid: &u32| {
+        let status = ours.then(|| read_status(&format!("/proc/{pid}/status")));
+        status.flatten().map(|s| s.parent).filter(|pid| *pid > 0)
+    };
     std::iter::successors(parent(), above)
         .take(ANCESTORS_MAX)
-        .map(|pid| {
-            let read = |what| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+        .map(move |pid| {
+            let file = |what| ours.then(|| std::fs::read(format!("/proc/{pid}/{what}")).ok());
+            let read = |what| file(what).flatten().unwrap_or_default();
             let (mut name, line) = (read("comm"), read("cmdline"));
             if name.last() == Some(&b'\n') {
                 name.pop();

@@ -1,6 +1,6 @@
 //! What an agent did, on the record: where it wrote, which agents it had below it, and that it went.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use tenure_projection::call::{Bearer, Label, ProcessChoice, Verb};
 use tenure_projection::core::id::{Name, Token};
@@ -148,7 +148,7 @@ fn child(who: &Who, id: &str) -> Option<Name> {
 fn is_observed(
     reader: &Reader,
     token: &Token,
-    path: &PathBuf,
+    path: &Path,
 ) -> Result<bool, tenure_projection::error::Error> {
     let place = reader.locate(path)?;
     reader.view(|state| {
