@@ -1,6 +1,7 @@
 //! exec: a command that holds a session, with real processes.
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -167,40 +168,98 @@ fn signal(pid: u32, name: &str) {
     assert!(status.expect("kill runs").success());
 }
 
-/// E08, NOT-7: whoever is adopted away is told while it runs; with `term` it is ended.
+/// E08, NOT-7: whoever is adopted away is told in one line once the command has ended, and until then by a terminal's bell
+/// and title alone; with `term` it is ended.
 #[test]
-fn a_loss_is_told_while_the_command_runs() {
+fn a_loss_is_told_when_the_command_has_ended() {
     let user = Terminal::new();
     let (mut child, _out) = start(&user, &["--on-lost", "term"], "echo ready; exec sleep 60");
     user.play("adopt job --force --reason hangs");
     assert_eq!(ends(&mut child), 128 + 15);
     let mut said = String::new();
-    child
-        .stderr
-        .take()
-        .expect("a pipe")
-        .read_to_string(&mut said)
-        .expect("it reads");
-    assert!(said.contains("job@1 is lost: job@2 is current"), "{said}");
-    let script = "echo ready; read line; echo went on";
+    let mut err = child.stderr.take().expect("a pipe");
+    err.read_to_string(&mut said).expect("it reads");
+    assert_eq!(said, "tenure: job@1 is lost: job@2 is current\n");
+
+    let (mut child, mut into) = waiting(&user, "other", Stdio::piped());
+    user.play("adopt other --force --reason hangs");
+    into.write_all(b"\n").expect("it listens");
+    assert_eq!(ends(&mut child), 0);
+    let mut said = String::new();
+    let mut err = child.stderr.take().expect("a pipe");
+    err.read_to_string(&mut said).expect("it reads");
+    // What the command wrote stands whole, and the loss behind it.
+    assert_eq!(said, "mine\ntenure: other@1 is lost: other@2 is current\n");
+
+    let (mut terminal, screen) = terminal();
+    let (mut child, mut into) = waiting(&user, "shown", screen.into());
+    user.play("adopt shown --force --reason hangs");
+    let bell = "\x07\x1b]2;tenure: shown@1 is lost\x07";
+    let mut said = String::new();
+    while !said.contains(bell) {
+        let mut part = [0; 256];
+        let read = terminal.read(&mut part).expect("it reads");
+        said.push_str(&String::from_utf8_lossy(&part[..read]));
+    }
+    assert_eq!(said, bell);
+    into.write_all(b"\n").expect("it listens");
+    assert_eq!(ends(&mut child), 0);
+}
+
+/// A command that waits for a line, and then writes one of its own.
+fn waiting(user: &Terminal, session: &str, err: Stdio) -> (Child, impl Write + use<>) {
+    let script = "echo ready; read line; echo mine >&2";
     let mut child = user
-        .command(&["exec", "--session", "other", "--", "sh", "-c", script])
+        .command(&["exec", "--session", session, "--", "sh", "-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(err)
         .spawn()
         .expect("it runs");
-    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
-    let mut err = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
     out.read_line(&mut line).expect("it reads");
-    user.play("adopt other --force --reason hangs");
-    line.clear();
-    err.read_line(&mut line).expect("it reads");
-    assert!(line.contains("other@1 is lost"), "{line}");
-    drop(child.stdin.take());
-    assert_eq!(ends(&mut child), 0);
-    line.clear();
-    out.read_line(&mut line).expect("it reads");
-    assert_eq!(line, "went on\n");
+    let into = child.stdin.take().expect("a pipe");
+    (child, into)
+}
+
+/// A terminal: the side that shows, and the side that programs write to.
+fn terminal() -> (File, File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let shows = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
+    grantpt(&shows).expect("granted");
+    unlockpt(&shows).expect("unlocked");
+    let name = ptsname(&shows, Vec::new()).expect("it has a name");
+    let screen = File::options()
+        .write(true)
+        .open(name.to_str().expect("UTF-8"));
+    (shows.into(), screen.expect("it opens"))
+}
+
+/// BRN-24: what is named at the start outranks what the session has, and stands in the event.
+#[test]
+fn options_of_a_later_start_outrank_those_of_the_session() {
+    let user = Terminal::new();
+    shell(
+        &user,
+        &[
+            "--engine",
+            "claude",
+            "--label",
+            "team=core",
+            "--label",
+            "x=1",
+        ],
+        "true",
+    )
+    .ended(0);
+    shell(&user, &["--engine", "codex", "--label", "team=web"], "true").ended(0);
+    let session = user.json("show job");
+    assert_eq!(session["labels"], json!({"team": "web", "x": "1"}));
+    assert_eq!(session["holder"]["engine"], "codex");
+    let event = user.list("log --kind adopted").pop().expect("it is there");
+    assert_eq!(
+        (&event["engine"], &event["labels"]),
+        (&json!("codex"), &json!({"team": "web"}))
+    );
 }

@@ -1,5 +1,6 @@
 //! Looking after a command: signals are handed on, a loss is told, its end is waited for.
 
+use std::io::{IsTerminal, Write};
 use std::process::Child;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
@@ -24,9 +25,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// What to do when what the command holds is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum OnLost {
-    /// Say so on standard error.
+    /// Ring the bell of a terminal and set its title; say so when the command has ended.
     Notify,
-    /// Say so, and send SIGTERM.
+    /// The same, and send SIGTERM.
     Term,
     /// Nothing.
     Nothing,
@@ -68,14 +69,14 @@ impl Watched {
         store: &Store,
         mut child: Child,
         mut signals: Signals,
-        lost: impl Fn(&State) -> Option<String> + Send + 'static,
+        lost: impl Fn(&State) -> Option<String> + Clone + Send + 'static,
     ) -> Result<u8, Stop> {
         // Where the system has no such descriptors, the number does: it is this child's own until it is waited for,
         // which only this thread does.
         let pinned = Pinned::of(&child).ok();
         let (wake, woken) = mpsc::channel();
         if self.on_lost != OnLost::Nothing {
-            watch(store.clone(), lost, wake.clone());
+            watch(store.clone(), lost.clone(), wake.clone());
         }
         let handle = signals.handle();
         let catching = std::thread::spawn(move || {
@@ -85,6 +86,7 @@ impl Watched {
                 }
             }
         });
+        let mut told = None;
         let ended = loop {
             // The command may have ended before its first signal was watched.
             if let Some(status) = child.try_wait().map_err(|error| lost_command(&error))? {
@@ -94,8 +96,8 @@ impl Watched {
                 Ok(Woken::Signal(SIGCHLD)) | Err(_) => {}
                 Ok(Woken::Signal(signal)) => hand_on(&child, pinned.as_ref(), signal),
                 Ok(Woken::Lost(how)) => {
-                    let what = escape::line(&self.what);
-                    eprintln!("tenure: {what} is lost: {}", escape::line(&how));
+                    self.ring();
+                    told = Some(how);
                     if self.on_lost == OnLost::Term {
                         send(&child, pinned.as_ref(), SIGTERM);
                     }
@@ -104,7 +106,26 @@ impl Watched {
         };
         handle.close();
         let _ = catching.join();
+        if self.on_lost != OnLost::Nothing && told.is_none() {
+            // It may have ended before anybody looked; a store that cannot be read tells of no loss.
+            told = store.view(|state| lost(state)).ok().flatten();
+        }
+        if let Some(how) = told {
+            let what = escape::line(&self.what);
+            eprintln!("tenure: {what} is lost: {}", escape::line(&how));
+        }
         Ok(gate::exit_code(ended))
+    }
+
+    /// Tells of a loss while the command has the screen: a line of ours would tear its picture, a bell and a title do
+    /// not.
+    fn ring(&self) {
+        let mut err = std::io::stderr();
+        if err.is_terminal() {
+            let what = escape::line(&self.what);
+            // Who does not hear it reads it when the command has ended.
+            let _ = write!(err, "\x07\x1b]2;tenure: {what} is lost\x07").and_then(|()| err.flush());
+        }
     }
 }
 
