@@ -14,9 +14,11 @@ use crate::fault::{Fault, Stop};
 pub mod escape;
 pub mod human;
 pub mod json;
+pub mod progress;
 
 pub use human::Line;
 pub use json::Object;
+pub use progress::Progress;
 
 /// Heads of lists.
 pub const HEAD: Style = Style::new().bold();

@@ -33,6 +33,12 @@ use crate::id::{SessionNo, Time};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
 pub struct BootId(pub [u8; 16]);
 
+impl core::fmt::Display for BootId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// Identity of a host: a digest of its machine id. Cloned images share it, hence the list of past boots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
 pub struct HostId(pub [u8; 16]);

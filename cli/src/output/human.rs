@@ -396,18 +396,23 @@ pub fn who(who: &WhoView) -> String {
 /// An event on one line, without its body.
 #[must_use]
 pub fn event(event: &EventView) -> String {
+    format!(
+        "{:>6}  {}  {}",
+        event.at.position.to_string(),
+        rfc3339(event.at.time),
+        facts(event)
+    )
+}
+
+/// An event without where and when.
+#[must_use]
+pub fn facts(event: &EventView) -> String {
     let token = match (&event.session, event.generation) {
         (Some(session), Some(generation)) => format!("{session}@{generation}"),
         (Some(session), None) => session.clone(),
         (None, _) => "-".to_owned(),
     };
-    let mut text = format!(
-        "{:>6}  {}  {:<18} {token}  by {}",
-        event.at.position.to_string(),
-        rfc3339(event.at.time),
-        event.kind,
-        event.actor
-    );
+    let mut text = format!("{:<18} {token}  by {}", event.kind, event.actor);
     for (name, field) in &event.payload {
         let value = match field {
             Field::None | Field::Flag(false) | Field::Body(_) => continue,

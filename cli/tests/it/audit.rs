@@ -199,6 +199,45 @@ fn log_has_every_event_and_can_be_narrowed() {
     assert_eq!(people.lines().count(), 7);
 }
 
+/// AUD-1: by holder's host and boot, by position and time, and everything at once: each narrows.
+#[test]
+fn log_is_narrowed_by_host_boot_place_and_time() {
+    let user = story();
+    let kinds = |line: &str| -> Vec<Value> {
+        let events = user.list(line);
+        events.iter().map(|e| e["kind"].clone()).collect()
+    };
+    let grants = ["registered", "adopted"];
+    let holder = user.list("log --kind registered").remove(0);
+    let boot = holder["boot"].as_str().expect("a boot").to_owned();
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("it reads");
+    assert_eq!(boot, kernel.trim().replace('-', ""));
+    let host = holder["host"].as_str().expect("a host");
+    assert_eq!(kinds(&format!("log --host {host}")), grants);
+    assert_eq!(kinds("log --host elsewhere"), [""; 0]);
+    for text in [kernel.trim(), &boot, &boot[..6]] {
+        assert_eq!(kinds(&format!("log --boot {text}")), grants, "{text}");
+    }
+    assert_eq!(kinds("log --boot 000000"), [""; 0]);
+    let times: Vec<String> = user
+        .list("log")
+        .iter()
+        .map(|e| e["time"].as_str().expect("a time").to_owned())
+        .collect();
+    let span = format!("log --since {} --until {}", times[2], times[3]);
+    assert_eq!(kinds(&span), ["accepted", "adopted", "carried"]);
+    let line = format!(
+        "log --session api --kind adopted --generation 2 --host {host} --boot {boot} --since {} --until {} --after-cursor 3 -n 1",
+        times[2], times[3]
+    );
+    assert_eq!(kinds(&line), ["adopted"]);
+    let usage = ["log --boot abc", "log --boot nonsense", "log --kind adoptd"];
+    for line in usage {
+        user.run(line).ended(64);
+    }
+    assert_eq!(kinds("log --kind unknown-99"), [""; 0]);
+}
+
 /// E21, F19, trap 19: a cursor neither drops nor repeats, is left when nothing matched, and one of another past is
 /// an error.
 #[test]

@@ -11,6 +11,7 @@ mod forensics;
 mod guard;
 mod histories;
 mod hostile;
+mod inspect;
 mod looking;
 mod loss;
 mod mail;

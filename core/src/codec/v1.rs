@@ -559,6 +559,23 @@ pub fn decode_body_digests(facts: &[u8]) -> Result<Vec<BodyDigest>, Fault> {
     Ok(digests)
 }
 
+/// The kinds of a frame's events, in order, also of those that this program does not know.
+///
+/// # Errors
+/// A [`Fault`] for bytes that no [`encode`] wrote.
+pub fn decode_kinds(facts: &[u8]) -> Result<Vec<u16>, Fault> {
+    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
+    for what in ["texts", "bodies"] {
+        reader.digests(what, |_| {})?;
+    }
+    reader.bytes("input")?;
+    let mut kinds = Vec::new();
+    for _ in 0..reader.number("events")? {
+        kinds.push(reader.item("events")?.kind);
+    }
+    Ok(kinds)
+}
+
 /// The idempotency key in a frame's input, without reading anything else.
 ///
 /// # Errors

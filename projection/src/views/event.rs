@@ -185,6 +185,7 @@ impl Spelling<'_> {
         vec![
             ("holder_actor", Field::text(self.text(bearer.actor))),
             ("host", Field::text(self.text(bearer.host_name))),
+            ("boot", Field::maybe(bearer.bearing.boot)),
             (
                 "pid",
                 process.map_or(Field::None, |p| Field::Number(u64::from(p.pid))),

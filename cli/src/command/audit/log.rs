@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tenure_projection::core::event::Event;
 use tenure_projection::core::generation::Generation;
 use tenure_projection::core::id::Position;
 use tenure_projection::log::frame::Depth;
@@ -27,6 +28,9 @@ use cursor::Cursor;
 /// How long to sleep at most where nothing tells that the log went on.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// The shortest beginning of a boot's id that is taken for it.
+const BOOT_DIGITS_MIN: usize = 6;
+
 /// Arguments of `log`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -42,6 +46,9 @@ pub struct Args {
     /// Only grants to holders on this host, by its name
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
+    /// Only grants to holders in this boot of a host: its id, or the beginning of it (at least 6 characters)
+    #[arg(long, value_name = "BOOT")]
+    boot: Option<String>,
     /// From a position, time or age on
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -68,6 +75,8 @@ struct Filter {
     kinds: Vec<String>,
     generation: Option<Generation>,
     host: Option<String>,
+    /// How the id of the boot begins.
+    boot: Option<String>,
     since: Option<When>,
     until: Option<When>,
 }
@@ -109,11 +118,16 @@ impl Args {
                 )))
             })
         });
+        if let Some(kind) = self.kind.iter().find(|kind| !is_kind(kind)) {
+            let message = format!("{kind:?} is no kind of event; docs/facts.md lists them");
+            return Err(Fault::usage(message).into());
+        }
         Ok(Filter {
             session: self.session.clone(),
             kinds: self.kind.clone(),
             generation: generation.transpose()?,
             host: self.host.clone(),
+            boot: self.boot.as_deref().map(boot).transpose()?,
             since: self.since.as_deref().map(input::when).transpose()?,
             until: self.until.as_deref().map(input::when).transpose()?,
         })
@@ -256,6 +270,7 @@ impl Filter {
             && self.kinds.is_empty()
             && self.generation.is_none()
             && self.host.is_none()
+            && self.boot.is_none()
             && self.since.is_none()
             && self.until.is_none()
     }
@@ -272,12 +287,14 @@ impl Filter {
     }
 
     fn takes(&self, event: &EventView) -> bool {
-        let host = |wanted: &String| {
+        let says = |wanted: &str, fits: &dyn Fn(&str) -> bool| {
             event.payload.iter().any(|(name, field)| match field {
-                Field::Text(text) => *name == "host" && text == wanted,
+                Field::Text(text) => *name == wanted && fits(text),
                 _ => false,
             })
         };
+        let host = |host: &String| says("host", &|text| text == host);
+        let boot = |boot: &String| says("boot", &|text| text.starts_with(boot.as_str()));
         let behind = match self.since {
             Some(When::At(position)) => event.at.position >= position,
             Some(When::Time(time)) => event.at.time >= time,
@@ -297,7 +314,27 @@ impl Filter {
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && self.generation.is_none_or(|g| event.generation == Some(g))
             && self.host.as_ref().is_none_or(host)
+            && self.boot.as_ref().is_none_or(boot)
     }
+}
+
+/// Whether events of that kind can stand in a log: also of kinds that a newer program writes.
+fn is_kind(word: &str) -> bool {
+    let newer = word.strip_prefix("unknown-");
+    Event::KINDS.iter().any(|(_, known)| *known == word)
+        || word == "undecodable"
+        || newer.is_some_and(|number| number.parse::<u16>().is_ok())
+}
+
+/// The beginning of the id of a boot, as the kernel spells it or without the dashes.
+fn boot(text: &str) -> Result<String, Stop> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    let hex = digits.chars().all(|c| c.is_ascii_hexdigit());
+    if hex && (BOOT_DIGITS_MIN..=32).contains(&digits.len()) {
+        return Ok(digits.to_ascii_lowercase());
+    }
+    let message = format!("{text:?} is no boot: 6 to 32 hexadecimal digits");
+    Err(Fault::usage(message).into())
 }
 
 /// What was read up to a head, for a later `--after-cursor`.

@@ -3,18 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tenure_projection::core::codec::v1;
+use tenure_projection::core::event::Event;
+use tenure_projection::core::state::State;
 use tenure_projection::entry;
 use tenure_projection::log::format::SegmentHeader;
 use tenure_projection::log::frame::FrameRef;
 use tenure_projection::log::inspect::{Entry, inspect_all, inspect_file};
 use tenure_projection::log::look::{Look, PlainDirectory, open_plain, read_header};
 use tenure_projection::log::scan::{Checks, Link, ReadAt, Span, Step, read_full};
+use tenure_projection::views::{EventView, Field, events};
 
 use crate::clock::rfc3339;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::{Fault, Stop};
-use crate::output::{BAD, DIM, HEAD, Object, PLAIN};
+use crate::output::{BAD, DIM, HEAD, Object, PLAIN, Progress, human, json};
 
 /// The most bytes of one stretch that `--hex` shows.
 const HEX_BYTES_MAX: u64 = 64 << 10;
@@ -40,11 +44,15 @@ impl Args {
     /// # Errors
     /// When the directory or file cannot be opened.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        let progress = Progress::new(&ctx.out, size(&self.place));
         let mut shower = Shower {
             args: &self,
             ctx,
             file: None,
             name: String::new(),
+            progress,
+            passed: 0,
+            size: 0,
             stopped: None,
         };
         if self.place.is_dir() {
@@ -74,10 +82,20 @@ impl Args {
                 },
             );
         }
-        match shower.stopped {
-            Some(stop) => Err(stop),
-            None => Ok(Exit::DONE),
+        if let Some(stop) = shower.stopped {
+            return Err(stop);
         }
+        shower.progress.wipe(&mut shower.ctx.out)?;
+        Ok(Exit::DONE)
+    }
+}
+
+/// How many bytes there are to go through, as far as it can be told.
+fn size(place: &Path) -> u64 {
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    match std::fs::read_dir(place.join("segments")) {
+        Ok(entries) => entries.flatten().map(|entry| bytes(&entry.path())).sum(),
+        Err(_) => bytes(place),
     }
 }
 
@@ -105,6 +123,10 @@ struct Shower<'a> {
     ctx: &'a mut Context,
     file: Option<Box<dyn ReadAt>>,
     name: String,
+    progress: Progress,
+    /// Bytes of the files before this one, and of this one.
+    passed: u64,
+    size: u64,
     stopped: Option<Stop>,
 }
 
@@ -113,7 +135,22 @@ impl Shower<'_> {
         if self.stopped.is_some() {
             return;
         }
-        let shown = match entry {
+        let done = match &entry {
+            Entry::Segment { bytes, .. } => {
+                self.passed += self.size;
+                self.size = *bytes;
+                0
+            }
+            Entry::Step { span, .. } => span.offset,
+            Entry::Unreadable { .. } => self.size,
+        };
+        let drawn = self.progress.at(&mut self.ctx.out, self.passed + done);
+        let shown = drawn.and_then(|()| self.print(entry, open));
+        self.stopped = shown.err();
+    }
+
+    fn print(&mut self, entry: Entry<'_>, open: Opening<'_>) -> Result<(), Stop> {
+        match entry {
             Entry::Segment {
                 name,
                 bytes,
@@ -127,8 +164,7 @@ impl Shower<'_> {
             Entry::Step { span, step } if span.end() > self.args.from => self.step(span, &step),
             Entry::Step { .. } => Ok(()),
             Entry::Unreadable { name, error } => self.unreadable(name, &error),
-        };
-        self.stopped = shown.err();
+        }
     }
 
     fn segment(
@@ -186,7 +222,14 @@ impl Shower<'_> {
                 .with("segment", self.name.as_str())
                 .with("offset", span.offset)
                 .with("bytes", span.bytes);
-            self.ctx.out.object(&described(object, step))?;
+            let mut object = described(object, step);
+            if let Some(bytes) = self.bytes(span, step) {
+                let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                object = object
+                    .with("hex", hex)
+                    .with("hex_omitted", span.bytes - bytes.len() as u64);
+            }
+            self.ctx.out.object(&object)?;
         } else {
             let (style, text) = match step {
                 Step::Frame(frame, link) => (PLAIN, frame_line(frame, *link)),
@@ -201,23 +244,34 @@ impl Shower<'_> {
                 style,
                 format_args!("  {:>10} +{:<8} {text}", span.offset, span.bytes),
             )?;
-            if self.args.hex && !matches!(step, Step::Zeros) {
-                self.hex(span)?;
+            if let Step::Frame(frame, _) = step {
+                for event in facts(frame) {
+                    let text = format_args!("{:23}{}", "", human::facts(&event)).to_string();
+                    self.ctx.out.styled(DIM, text)?;
+                }
+            }
+            if let Some(bytes) = self.bytes(span, step) {
+                self.hex(span, &bytes)?;
             }
         }
         Ok(())
     }
 
-    fn hex(&mut self, span: Span) -> Result<(), Stop> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
+    /// The bytes of a stretch, where they are asked for; of a long one only its beginning.
+    fn bytes(&self, span: Span, step: &Step<'_>) -> Option<Vec<u8>> {
+        let file = self.file.as_ref()?;
+        if matches!(step, Step::Zeros) {
+            return None;
+        }
         let want = span.bytes.min(HEX_BYTES_MAX);
         let mut bytes = vec![0; usize::try_from(want).unwrap_or_default()];
-        let Ok(read) = read_full(&**file, &mut bytes, span.offset) else {
-            return Ok(());
-        };
-        for (row, chunk) in bytes[..read].chunks(HEX_ROW_BYTES).enumerate() {
+        let read = read_full(&**file, &mut bytes, span.offset).ok()?;
+        bytes.truncate(read);
+        Some(bytes)
+    }
+
+    fn hex(&mut self, span: Span, bytes: &[u8]) -> Result<(), Stop> {
+        for (row, chunk) in bytes.chunks(HEX_ROW_BYTES).enumerate() {
             let at = span.offset + (row * HEX_ROW_BYTES) as u64;
             let hex: Vec<String> = chunk.iter().map(|b| format!("{b:02x}")).collect();
             let plain: String = chunk
@@ -235,10 +289,10 @@ impl Shower<'_> {
                 format_args!("    {at:>10}  {:<47}  {plain}", hex.join(" ")),
             )?;
         }
-        if want < span.bytes {
-            self.ctx
-                .out
-                .styled(DIM, format_args!("    {} more bytes", span.bytes - want))?;
+        let omitted = span.bytes - bytes.len() as u64;
+        if omitted > 0 {
+            let text = format_args!("    {omitted} more bytes").to_string();
+            self.ctx.out.styled(DIM, text)?;
         }
         Ok(())
     }
@@ -258,17 +312,31 @@ impl Shower<'_> {
     }
 }
 
-/// What the frame says, as far as this program knows its words.
+/// The words of the frame's events; `unknown-N` for those of kinds that this program does not know.
 fn words(frame: &FrameRef<'_>) -> Vec<String> {
-    match entry::decode(frame) {
-        Ok(entry) => {
-            let known = entry.events.iter().map(|event| event.word().to_owned());
-            known
-                .chain(entry.unknown.map(|kind| format!("unknown-{kind}")))
-                .collect()
-        }
-        Err(error) => vec![format!("undecodable: {error}")],
+    let kinds = entry::decode(frame)
+        .map_err(|error| error.to_string())
+        .and_then(|_| v1::decode_kinds(frame.facts).map_err(|fault| fault.to_string()));
+    let word = |kind: u16| {
+        let known = Event::KINDS.iter().find(|(number, _)| *number == kind);
+        known.map_or_else(|| format!("unknown-{kind}"), |(_, word)| (*word).to_owned())
+    };
+    match kinds {
+        Ok(kinds) => kinds.into_iter().map(word).collect(),
+        Err(fault) => vec![format!("undecodable: {fault}")],
     }
+}
+
+/// What the frame decided, without the state that knows names: sessions are numbers but where the frame names them.
+/// Bodies are left out.
+fn facts(frame: &FrameRef<'_>) -> Vec<EventView> {
+    let mut events = events(frame, &State::new());
+    for event in &mut events {
+        event
+            .payload
+            .retain(|(_, field)| !matches!(field, Field::Body(_)));
+    }
+    events
 }
 
 fn frame_line(frame: &FrameRef<'_>, link: Link) -> String {
@@ -306,6 +374,13 @@ fn described(object: Object, step: &Step<'_>) -> Object {
                 .with(
                     "events",
                     words(frame).into_iter().map(Value::from).collect::<Value>(),
+                )
+                .with(
+                    "facts",
+                    facts(frame)
+                        .iter()
+                        .map(|event| Value::from(json::event(event)))
+                        .collect::<Value>(),
                 )
         }
         Step::Bad(fault, header) => object

@@ -1,0 +1,97 @@
+//! How far something long has come, for whoever waits at a terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use super::Output;
+use crate::fault::Stop;
+
+/// How often the bar is drawn again.
+const REDRAW: Duration = Duration::from_millis(100);
+/// Columns of the bar between its brackets.
+const BAR_COLUMNS: u64 = 30;
+
+/// A bar on standard error: only where that is a terminal, and never with `--quiet`. Whoever prints lines while it
+/// stands there calls [`Progress::at`] before each, so that a line begins where the bar was.
+pub struct Progress {
+    whole: u64,
+    shown: bool,
+    /// When it was drawn last, and in how many columns it stands there now.
+    drawn: Option<Instant>,
+    columns: usize,
+}
+
+impl Progress {
+    /// Nothing done yet of `whole` bytes.
+    #[must_use]
+    pub fn new(out: &Output, whole: u64) -> Self {
+        Self {
+            whole,
+            shown: io::stderr().is_terminal() && !out.is_quiet(),
+            drawn: None,
+            columns: 0,
+        }
+    }
+
+    /// `done` bytes are done: takes the bar away, and draws it again when it has stood for a while.
+    ///
+    /// # Errors
+    /// When what was printed before cannot be written.
+    pub fn at(&mut self, out: &mut Output, done: u64) -> Result<(), Stop> {
+        if !self.shown {
+            return Ok(());
+        }
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
+            return self.wipe(out);
+        }
+        self.wipe(out)?;
+        out.flush()?;
+        let bar = bar(done, self.whole);
+        self.columns = bar.len();
+        self.drawn = Some(Instant::now());
+        // A bar that cannot be drawn is no reason to stop.
+        let _ = write!(io::stderr(), "{bar}");
+        Ok(())
+    }
+
+    /// Takes the bar away.
+    ///
+    /// # Errors
+    /// When what was printed before cannot be written.
+    pub fn wipe(&mut self, out: &mut Output) -> Result<(), Stop> {
+        if self.columns > 0 {
+            out.flush()?;
+            let _ = write!(io::stderr(), "\r{:1$}\r", "", self.columns);
+            self.columns = 0;
+        }
+        Ok(())
+    }
+}
+
+fn bar(done: u64, whole: u64) -> String {
+    let done = u128::from(done.min(whole));
+    let of = |parts: u64| match whole {
+        0 => u128::from(parts),
+        _ => done * u128::from(parts) / u128::from(whole),
+    };
+    let full = usize::try_from(of(BAR_COLUMNS)).unwrap_or_default();
+    let left = BAR_COLUMNS as usize - full;
+    format!("[{:#<full$}{:left$}] {:>3} %", "", "", of(100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bar;
+
+    #[test]
+    fn a_bar_fills_from_none_to_whole() {
+        assert_eq!(bar(0, 8), format!("[{}]   0 %", " ".repeat(30)));
+        assert_eq!(
+            bar(4, 8),
+            format!("[{}{}]  50 %", "#".repeat(15), " ".repeat(15))
+        );
+        for (done, whole) in [(8, 8), (9, 8), (0, 0), (u64::MAX, u64::MAX)] {
+            assert_eq!(bar(done, whole), format!("[{}] 100 %", "#".repeat(30)));
+        }
+    }
+}
