@@ -105,6 +105,8 @@ causes! {
     Busy "busy" exit 75,
     /// The system allows this user less.
     Permission "permission" exit 77,
+    /// The store was made from a bundle, to be looked at only.
+    ReadOnlyCopy "read-only-copy" exit 77,
     /// A file of the store is another user's, or open to others.
     ForeignOwner "foreign-owner" exit 77,
     /// A setting is not acceptable.

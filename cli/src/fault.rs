@@ -118,6 +118,7 @@ fn cause_of(error: &LogError) -> Cause {
         LogError::ForeignStore { .. } => Cause::ForeignStore,
         LogError::Damaged(_) => Cause::Damaged,
         LogError::ReadOnlyFs { .. } => Cause::ReadOnly,
+        LogError::ReadOnlyCopy { .. } => Cause::ReadOnlyCopy,
         LogError::RefusedFileSystem { .. } => Cause::RefusedFileSystem,
         LogError::LimitExceeded { .. } => Cause::LimitExceeded,
         LogError::HomeChanged { .. } => Cause::HomeChanged,
@@ -170,6 +171,10 @@ pub fn of_log(error: &LogError, dir: &Path) -> Fault {
             verify,
             "shows what this program can read of it; changes nothing",
         ),
+        LogError::ReadOnlyCopy { .. } => fault.then(
+            format!("tenure --store {at} log"),
+            "reads it; what is to be written goes to the store it was made of",
+        ),
         LogError::Diverged { .. } => {
             fault.then(verify, "shows where the log ends now; changes nothing")
         }
@@ -204,6 +209,7 @@ pub fn of_store(error: &Error, dir: &Path) -> Fault {
         Error::Limit { .. } | Error::TooLarge => Fault::new(Cause::LimitExceeded, message),
         Error::Empty(_) | Error::Scope { .. } | Error::Host(_) => Fault::usage(message),
         Error::BeyondHead { .. } => Fault::new(Cause::BadPosition, message),
+        Error::Redacted { .. } => Fault::new(Cause::Unsupported, message),
         _ => Fault::new(Cause::Fault, message),
     }
 }

@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
+use tenure_projection::core::redaction;
 
 use crate::fault::{Fault, Stop};
 
@@ -118,6 +119,9 @@ impl Output {
     /// # Errors
     /// When it cannot be written.
     pub fn body(&mut self, text: &str) -> Result<(), Stop> {
+        if let Some(told) = redaction::told(text.as_bytes()) {
+            return self.styled(DIM, format_args!("  | {told}").to_string());
+        }
         for line in text.lines() {
             self.styled(PLAIN, format_args!("  | {line}"))?;
         }

@@ -132,6 +132,7 @@ const KINDS: &[(&str, &str)] = &[
     ),
     ("guard-test", "tried, expected, holds, said"),
     ("install", "host, what, file, changed, diff"),
+    ("bundle", "store, position, receipt, redacted"),
     (
         "verify",
         "verdict, row, store, coverage, findings, findings_omitted, receipts",

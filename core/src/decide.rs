@@ -28,7 +28,7 @@ mod tree;
 mod work;
 
 pub use fold::stands;
-pub use guard::{describe, refused, stale_repeat};
+pub use guard::{describe, refused, refused_with, stale_repeat};
 
 /// What a request comes to: the fence its frame carries and its events, in order.
 #[derive(Clone, PartialEq, Eq, Debug)]

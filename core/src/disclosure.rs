@@ -142,7 +142,7 @@ impl<'a> Look<'a> {
         let mut meeting: Option<Shared> = None;
         for (source, dispatch, place) in places {
             let theirs = place.map(|s| self.state.pool.get(*s));
-            let mine = |mine| Some((mine, self.meeting(mine, &theirs)?));
+            let mine = |mine| Some((mine, meets(self.state, mine, &theirs)?));
             let meetings: Vec<_> = self.scopes.iter().filter_map(mine).collect();
             let Some(level) = meetings.iter().map(|(_, m)| m.level).min() else {
                 continue;
@@ -182,15 +182,6 @@ impl<'a> Look<'a> {
         meeting
     }
 
-    fn meeting(self, mine: &Scope<&[u8]>, theirs: &Scope<&[u8]>) -> Option<Meeting> {
-        if mine.host == theirs.host {
-            return meet(mine, theirs);
-        }
-        let declared = |scope| is_shared(self.state, scope);
-        let shared = declared(mine) && declared(theirs);
-        shared.then(|| meet_elsewhere(mine, theirs)).flatten()
-    }
-
     /// Whether another session goes before the asker at a place where one alone may write: it accepted work there
     /// before the asker did, or it was seen to write there and the asker accepted none.
     fn goes_before(
@@ -222,6 +213,17 @@ impl<'a> Look<'a> {
             .filter_map(|(_, dispatch, _)| Some(self.state.dispatch(dispatch?)?.since.position))
             .min()
     }
+}
+
+/// How two scopes meet, where those of different hosts do so in places that were declared shared.
+#[must_use]
+pub fn meets(state: &State, mine: &Scope<&[u8]>, theirs: &Scope<&[u8]>) -> Option<Meeting> {
+    if mine.host == theirs.host {
+        return meet(mine, theirs);
+    }
+    let declared = |scope| is_shared(state, scope);
+    let shared = declared(mine) && declared(theirs);
+    shared.then(|| meet_elsewhere(mine, theirs)).flatten()
 }
 
 /// What applies at a place: the rule of the longest policy scope that contains it, the newest of equals.

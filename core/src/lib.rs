@@ -26,6 +26,7 @@ pub mod holder;
 pub mod id;
 pub mod limits;
 pub mod path;
+pub mod redaction;
 pub mod refusal;
 pub mod role;
 pub mod state;

@@ -107,6 +107,17 @@ macro_rules! wire_kinds {
                 match self { $(Self::$variant(_) => $word,)* }
             }
 
+            /// Every text it names, with what each is there.
+            pub(crate) fn mention(&self, see: &mut dyn FnMut($crate::text::TextId, $crate::redaction::Use)) {
+                match self {
+                    $(Self::$variant(value) => {
+                        // A variant without fields that name a text sees nothing.
+                        let _ = (value, &see);
+                        $($crate::redaction::Mention::mention(&value.$field, stringify!($field), see);)*
+                    })*
+                }
+            }
+
             pub(crate) fn encode_payload(
                 &self,
                 out: &mut alloc::vec::Vec<u8>,

@@ -149,6 +149,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The store was made from a bundle: it is a copy for looking at, and is never appended to.
+    #[error("{} is a read-only copy, made from a bundle; reading works, appending does not", path.display())]
+    ReadOnlyCopy {
+        /// The store's directory.
+        path: PathBuf,
+    },
     /// A file system whose locks or syncs are not what the log relies on.
     #[error("file system {kind} is not one to append on; allow it by name if you accept its risks")]
     RefusedFileSystem {

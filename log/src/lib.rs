@@ -3,6 +3,7 @@
 //! The log knows bytes, positions and epochs; what stands in a frame is its caller's business. The byte layout is
 //! `docs/format.md`, what is found at open and what is done then is `docs/recovery.md`.
 
+pub mod bundle;
 #[cfg(feature = "testkit")]
 pub mod conformance;
 pub mod control;

@@ -7,9 +7,10 @@
 
 use tenure_core::apply::apply;
 use tenure_core::command::Request;
-use tenure_core::decide::{decide, refused, stands};
-use tenure_core::event::{Entry, Event};
+use tenure_core::decide::{Decision, decide, refused, refused_with, stands};
+use tenure_core::event::{Entry, Event, Refused};
 use tenure_core::id::Position;
+use tenure_core::redaction::{self, Classes};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::state::State;
 use tenure_log::frame::{Depth, FrameRef};
@@ -52,6 +53,8 @@ pub enum Rule {
     EnvelopeAhead,
     /// A receipt by a session that the envelope was not addressed to.
     ReceiptByStranger,
+    /// Content was taken out of a store that is no copy from a bundle.
+    Redacted,
 }
 
 impl Rule {
@@ -71,6 +74,7 @@ impl Rule {
             Self::TwoBindings => "two-bindings",
             Self::EnvelopeAhead => "envelope-ahead",
             Self::ReceiptByStranger => "receipt-by-stranger",
+            Self::Redacted => "redacted",
         }
     }
 }
@@ -137,6 +141,8 @@ pub struct Report {
     pub not_judged: Vec<Unjudged>,
     /// What breaks a rule, in the order of positions.
     pub findings: Vec<Finding>,
+    /// Texts and bodies that were taken out before the log came here: no judge has seen their content.
+    pub redacted: (u64, u64),
 }
 
 impl Report {
@@ -160,6 +166,8 @@ pub struct Audit {
     state: State,
     ledger: Ledger,
     report: Report,
+    /// What may have been taken out of the log.
+    redacted: Classes,
 }
 
 impl Default for Audit {
@@ -168,6 +176,7 @@ impl Default for Audit {
             state: State::new(),
             ledger: Ledger::default(),
             report: Report::default(),
+            redacted: Classes::default(),
         }
     }
 }
@@ -203,7 +212,10 @@ impl Audit {
         if head < asked {
             return Err(Error::BeyondHead { head, asked });
         }
-        let mut audit = Self::default();
+        let mut audit = Self {
+            redacted: reader.redacted(),
+            ..Self::default()
+        };
         // Each frame by the rules of its own segment. Of those there is one version so far.
         let rules = reader.rules()?;
         let mut changes = rules.into_iter().peekable();
@@ -231,6 +243,7 @@ impl Audit {
     pub fn frame(&mut self, frame: &FrameRef<'_>) -> Result<(), Error> {
         let entry = entry::decode(frame)?;
         let known = entry.unknown.is_none();
+        self.count_redacted(&entry, frame);
         match entry::decode_request(frame) {
             Ok(request) if known => {
                 self.judge(&entry, request);
@@ -244,6 +257,20 @@ impl Audit {
         }
         self.fold(&entry);
         Ok(())
+    }
+
+    /// Counts what was taken out, which is nothing in a store that was not made from a bundle.
+    fn count_redacted(&mut self, entry: &Entry, frame: &FrameRef<'_>) {
+        // What does not decode is told by whoever judges it.
+        let taken = redaction::taken(frame.facts, frame.texts, frame.bodies);
+        let (texts, bodies) = taken.unwrap_or_default();
+        self.report.redacted.0 += texts;
+        self.report.redacted.1 += bodies;
+        if texts + bodies > 0 && !self.redacted.is_any() {
+            let message =
+                "texts or bodies were taken out, and the store says of nothing that it was";
+            self.found(entry, Rule::Redacted, None, message.to_owned());
+        }
     }
 
     fn pass(&mut self, frame: &FrameRef<'_>, why: NotJudged) -> Result<(), Error> {
@@ -282,6 +309,19 @@ impl Audit {
         });
     }
 
+    /// The record of a refusal made again. Of a body that was taken out, the digest is taken as it was recorded.
+    fn again(
+        &self,
+        request: &mut Request,
+        refusal: &Refusal,
+        recorded: &Refused,
+    ) -> Option<Decision> {
+        if self.redacted.bodies && request.bodies.iter().len() > 0 {
+            return refused_with(&self.state, request, refusal, recorded.body);
+        }
+        refused(&self.state, request, refusal)
+    }
+
     fn judge(&mut self, entry: &Entry, mut request: Request) {
         let word = request.input.command.word();
         if let Some(evidence) = request.input.evidence.as_ref().filter(|e| !e.follows()) {
@@ -314,7 +354,7 @@ impl Audit {
                     refusal.code.as_str()
                 ),
             )),
-            (Err(refusal), Some(_)) => match refused(&self.state, &mut request, &refusal) {
+            (Err(refusal), Some(recorded)) => match self.again(&mut request, &refusal, recorded) {
                 Some(decision) => compare(entry, (&decision.fence, &decision.events)),
                 None => Some((
                     Rule::OtherEvents,

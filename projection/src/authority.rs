@@ -12,11 +12,13 @@ use tenure_core::text::{Pool, Symbol, Texts};
 use crate::projection::Projection;
 
 pub(crate) mod kept;
+pub(crate) mod over;
 mod resume;
 mod row;
 mod tree;
 
 pub use kept::{Held, Resolved};
+pub use over::Over;
 pub use row::About;
 
 /// Where something began or ended, and by which event.

@@ -81,6 +81,12 @@ pub enum Error {
     /// A decision is too large to encode.
     #[error("the command is too large for one frame")]
     TooLarge,
+    /// What was asked for was taken out of this copy of a store.
+    #[error("{what} were taken out of this copy: what is asked by them cannot be told here")]
+    Redacted {
+        /// The class.
+        what: &'static str,
+    },
     /// A position that the log does not have.
     #[error("the log ends at position {head}, and position {asked} was asked for")]
     BeyondHead {

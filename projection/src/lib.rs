@@ -9,6 +9,7 @@ pub mod again;
 pub mod agents;
 pub mod audit;
 pub mod authority;
+pub mod bundle;
 pub mod call;
 pub mod checkouts;
 pub mod diff;

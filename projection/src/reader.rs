@@ -11,6 +11,7 @@ use tenure_core::event::Entry;
 use tenure_core::holder::{Evidence, judge};
 use tenure_core::id::{Moment, Position, SessionNo, Time};
 use tenure_core::path::Scope;
+use tenure_core::redaction::Classes;
 use tenure_core::role::RoleScope;
 use tenure_core::state::{Located, State};
 use tenure_core::text::Pool;
@@ -20,7 +21,7 @@ use tenure_log::journal::Deadline;
 use tenure_log::position::{self, Head, Receipt, StoreId};
 use tenure_log::storage::disk::Disk;
 
-use crate::authority::{About, Held, Interval, Resolved, When, kept};
+use crate::authority::{About, Held, Interval, Over, Resolved, When, kept};
 use crate::call::{self, RoleAt};
 use crate::checkouts::locate;
 use crate::entry;
@@ -30,6 +31,7 @@ use crate::source::{Looking, Source};
 use crate::store::answer::retain_living;
 use crate::store::keys::{self, KeyDigest};
 use crate::store::live::Live;
+use crate::store::marks;
 use crate::store::snapshot;
 
 /// A store that is only read.
@@ -101,6 +103,12 @@ impl Reader {
             .collect())
     }
 
+    /// What was taken out of its frames: nothing, unless the store was made from a bundle.
+    #[must_use]
+    pub fn redacted(&self) -> Classes {
+        self.source.redacted()
+    }
+
     /// The clock and process probe it uses.
     #[must_use]
     pub fn host(&self) -> &dyn Host {
@@ -168,7 +176,7 @@ impl Reader {
         mut each: impl FnMut(&FrameRef<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let before = position::Position(from.0.saturating_sub(1));
-        let mut frames = self.source.read_from(before, depth)?;
+        let mut frames = marks::read_from(&*self.source, before, depth)?;
         while let Some(frame) = frames.next() {
             let frame = frame?;
             if frame.header.position.0 > to.0 || !each(&frame)? {
@@ -256,8 +264,11 @@ impl Reader {
     /// Locates a path relative to the working directory.
     ///
     /// # Errors
-    /// [`Error::Scope`].
+    /// [`Error::Scope`]; [`Error::Redacted`] in a copy without paths, where nothing is found by one.
     pub fn locate(&self, path: &Path) -> Result<Scope<Vec<u8>>, Error> {
+        if self.redacted().paths {
+            return Err(Error::Redacted { what: "paths" });
+        }
         let scope = |source| Error::Scope {
             path: path.to_owned(),
             source: Arc::new(source),
@@ -388,6 +399,15 @@ impl Reader {
     /// When the log cannot be read.
     pub fn held_at(&self, about: &About, when: When) -> Result<Option<(Interval, Pool)>, Error> {
         Held::read_at(&self.source, about, when)
+    }
+
+    /// Who had declared work over a path at a position: every active binding whose dispatch has a write scope that
+    /// meets it there. Costs what [`Reader::held`] does, and a look at the frame that gave each binding's dispatch.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn held_over(&self, path: &Scope<Vec<u8>>, at: Position) -> Result<Over, Error> {
+        Over::read(self, path, at)
     }
 
     /// Where in the log a time is.

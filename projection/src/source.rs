@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tenure_core::redaction::Classes;
 use tenure_log::error::Error;
 use tenure_log::frame::Depth;
 use tenure_log::journal::segment::blobs::FolderBlobs;
@@ -40,6 +41,10 @@ pub(crate) trait Source: Send + Sync {
     fn blobs(&self) -> &dyn Blobs;
     /// What was counted beside the log; statistics.
     fn counted(&self, tag: CounterTag) -> Result<u64, Error>;
+    /// What was taken out of its frames, where it was made from a bundle.
+    fn redacted(&self) -> Classes {
+        Classes::default()
+    }
 }
 
 impl Source for Arc<dyn Journal> {
@@ -105,6 +110,7 @@ pub(crate) fn is_a_store(dir: &Path) -> Result<(), Error> {
 pub(crate) struct Looking {
     reader: SegmentReader,
     blobs: FolderBlobs,
+    redacted: Classes,
 }
 
 impl Looking {
@@ -114,14 +120,22 @@ impl Looking {
         let directory = storage
             .directory(dir, Opening::Existing)
             .map_err(|error| tenure_log::storage::failed("open", dir, error))?;
+        let words = reader.bundle()?.map(|heading| heading.redacted);
+        let classes = words.iter().flatten().filter_map(|w| Classes::from_word(w));
+        let redacted = Classes::from_bits(classes.fold(0, |all, class| all | class.bits()));
         Ok(Self {
             reader,
             blobs: FolderBlobs::new(storage, directory),
+            redacted,
         })
     }
 }
 
 impl Source for Looking {
+    fn redacted(&self) -> Classes {
+        self.redacted
+    }
+
     fn identity(&self) -> Result<Identity, Error> {
         self.reader.identity()
     }

@@ -24,6 +24,7 @@ mod group;
 mod judge;
 pub(crate) mod keys;
 pub(crate) mod live;
+pub(crate) mod marks;
 mod payload;
 mod prepare;
 mod refuse;

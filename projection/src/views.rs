@@ -6,6 +6,7 @@
 use tenure_core::command::Request;
 use tenure_core::event::Entry;
 use tenure_core::id::{Position, SessionNo};
+use tenure_core::redaction;
 use tenure_core::state::{Located, State};
 use tenure_core::text::Symbol;
 use tenure_log::frame::{Depth, Frame};
@@ -116,6 +117,18 @@ impl Lens<'_> {
 /// Bytes as a text: what is not UTF-8 is written as `\xNN`.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
+    if bytes
+        .split(|byte| *byte == b'/')
+        .any(|part| redaction::number_of(part).is_some())
+    {
+        let parts = bytes.split(|byte| *byte == b'/');
+        let parts = parts.map(|part| redaction::told(part).unwrap_or_else(|| spelled(part)));
+        return parts.collect::<Vec<_>>().join("/");
+    }
+    spelled(bytes)
+}
+
+fn spelled(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

@@ -7,7 +7,7 @@ pub mod bisect;
 pub mod diff;
 pub mod impact;
 pub mod log;
-mod place;
+pub mod place;
 pub mod receipt;
 pub mod refusals;
 pub mod replay;

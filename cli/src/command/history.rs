@@ -1,6 +1,7 @@
 //! Histories and branches: record, history, branch, lineage, revert, rename, export, import.
 
 pub mod branch;
+mod bundle;
 pub mod export;
 pub mod import;
 pub mod lineage;

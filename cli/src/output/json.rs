@@ -8,6 +8,7 @@ use serde_json::{Map, Serializer, Value, json};
 use tenure_projection::core::generation::Generation;
 use tenure_projection::core::holder::Proof;
 use tenure_projection::core::id::Moment;
+use tenure_projection::core::redaction;
 use tenure_projection::core::refusal::Next;
 use tenure_projection::log::position::Receipt;
 use tenure_projection::views::{
@@ -52,9 +53,13 @@ impl Object {
             .with("receipt", receipt.to_string())
     }
 
-    /// A text that may be any bytes: `key`, or `key_base64` where it is not UTF-8; null when there is none.
+    /// A text that may be any bytes: `key`, or `key_base64` where it is not UTF-8; null when there is none. One that
+    /// was taken out is said to be, with `key_redacted`.
     #[must_use]
     fn bytes(self, key: &str, bytes: Option<&[u8]>) -> Self {
+        if let Some(told) = bytes.and_then(redaction::told) {
+            return self.with(key, told).with(&format!("{key}_redacted"), true);
+        }
         match bytes.map(std::str::from_utf8) {
             None => self.with(key, Value::Null),
             Some(Ok(text)) => self.with(key, text),

@@ -11,8 +11,8 @@ const REDRAW: Duration = Duration::from_millis(100);
 /// Columns of the bar between its brackets.
 const BAR_COLUMNS: u64 = 30;
 
-/// A bar on standard error: only where that is a terminal, and never with `--quiet`. Whoever prints lines while it
-/// stands there calls [`Progress::at`] before each, so that a line begins where the bar was.
+/// A bar on standard error: only where that is a terminal, and never with `--quiet`. Whoever prints a line wipes it
+/// before, so that the line begins where the bar was.
 pub struct Progress {
     whole: u64,
     shown: bool,
@@ -33,16 +33,14 @@ impl Progress {
         }
     }
 
-    /// `done` bytes are done: takes the bar away, and draws it again when it has stood for a while.
+    /// `done` bytes are done: draws the bar, if it was not drawn a moment ago.
     ///
     /// # Errors
     /// When what was printed before cannot be written.
     pub fn at(&mut self, out: &mut Output, done: u64) -> Result<(), Stop> {
-        if !self.shown {
+        let moment = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW);
+        if !self.shown || moment {
             return Ok(());
-        }
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
-            return self.wipe(out);
         }
         self.wipe(out)?;
         out.flush()?;

@@ -121,6 +121,7 @@ const LINES: &str = "
         guard status repo
         guard test repo
         install claude --settings settings.json
+        export --redact labels --output b.tnb
         retire web@1
         demo
         nonsense";

@@ -146,7 +146,7 @@ fn frames_are_found_again_behind_damage() {
 }
 
 /// LOG-7: an event of a kind that this program does not know is named by its number, whether it may decide or
-/// Not.
+/// not.
 #[test]
 fn unknown_kinds_are_opaque() {
     let user = Terminal::new();
@@ -233,7 +233,7 @@ fn at_a_terminal(user: &Terminal, line: &str, no_color: bool) -> String {
 }
 
 /// A terminal gets colour and a bar, a pipe neither; `NO_COLOR` and `--color` are heeded, and the bar leaves
-/// Nothing behind.
+/// nothing behind.
 #[test]
 fn a_terminal_gets_colour_and_a_bar() {
     if Command::new("script").arg("--version").output().is_err() {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod audit;
+mod bundles;
 mod contract;
 mod demo;
 mod doctor;
@@ -12,6 +13,7 @@ mod guard;
 mod histories;
 mod hostile;
 mod inspect;
+mod live;
 mod looking;
 mod loss;
 mod mail;

@@ -24,10 +24,16 @@ use crate::history::BodyDigest;
 use crate::holder::Evidence;
 use crate::id::{Moment, SessionNo, Time};
 use crate::limits::TEXTS_MAX;
+use crate::redaction::is_stand_in;
 use crate::role::Requirement;
 use crate::text::{Bodies, TextId, Texts};
 
 use super::{append, exact, split_number};
+
+mod parts;
+
+pub(crate) use parts::{Place, places};
+pub use parts::{decode_key, decode_kinds};
 
 /// Bytes of the fence fields.
 pub const FENCE_BYTES: usize = 24;
@@ -408,7 +414,8 @@ impl<'a> Facts<'a> {
             let (content, behind) = behind
                 .split_at_checked(length)
                 .ok_or(Fault::PartLength(what))?;
-            if check && digest(nonce, content) != *row_digest {
+            let taken_out = || is_taken_out(nonce, content);
+            if check && digest(nonce, content) != *row_digest && !taken_out() {
                 return Err(Fault::Digest(what, number as usize));
             }
             each(content);
@@ -559,35 +566,7 @@ pub fn decode_body_digests(facts: &[u8]) -> Result<Vec<BodyDigest>, Fault> {
     Ok(digests)
 }
 
-/// The kinds of a frame's events, in order, also of those that this program does not know.
-///
-/// # Errors
-/// A [`Fault`] for bytes that no [`encode`] wrote.
-pub fn decode_kinds(facts: &[u8]) -> Result<Vec<u16>, Fault> {
-    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
-    for what in ["texts", "bodies"] {
-        reader.digests(what, |_| {})?;
-    }
-    reader.bytes("input")?;
-    let mut kinds = Vec::new();
-    for _ in 0..reader.number("events")? {
-        kinds.push(reader.item("events")?.kind);
-    }
-    Ok(kinds)
-}
-
-/// The idempotency key in a frame's input, without reading anything else.
-///
-/// # Errors
-/// A [`Fault`] for bytes that no [`encode`] wrote.
-pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
-    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
-    for what in ["texts", "bodies"] {
-        reader.digests(what, |_| {})?;
-    }
-    let input = reader.bytes("input")?;
-    let mut inner = Facts { rest: input };
-    let item = inner.item("input")?;
-    let (context, _) = context(item.version, inner.rest)?;
-    Ok(context.key)
+/// Whether a text or body whose digest is another than the one in its facts was taken out.
+fn is_taken_out(nonce: &[u8], content: &[u8]) -> bool {
+    nonce == [0; NONCE_BYTES] && is_stand_in(content)
 }

@@ -411,6 +411,22 @@ fn repeated(state: &State, request: &Request, code: Code) -> Refusal {
 /// `None`: it is only counted. The subject joins the texts of the request.
 #[must_use]
 pub fn refused(state: &State, request: &mut Request, refusal: &Refusal) -> Option<Decision> {
+    let digest = request.bodies.iter().next().map(|body| {
+        let mut short = [0; 16];
+        short.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
+        short
+    });
+    refused_with(state, request, refusal, digest)
+}
+
+/// As [`refused`], where the digest of the body that the command carried is known and the body may have been taken out.
+#[must_use]
+pub fn refused_with(
+    state: &State,
+    request: &mut Request,
+    refusal: &Refusal,
+    digest: Option<[u8; 16]>,
+) -> Option<Decision> {
     let other = state.shares_record(&refusal.key);
     let key = if other {
         RefusalKey::other()
@@ -420,11 +436,6 @@ pub fn refused(state: &State, request: &mut Request, refusal: &Refusal) -> Optio
     let record = state.refusal_record(&key);
     let body = request.bodies.iter().next();
     let body_bytes = body.map_or(0, |b| b.len() as u64);
-    let digest = body.map(|b| {
-        let mut short = [0; 16];
-        short.copy_from_slice(&blake3::hash(b).as_bytes()[..16]);
-        short
-    });
     if let Some(kept) = record.and_then(|n| state.refusal(n)) {
         let bytes = kept.body_bytes.saturating_add(body_bytes);
         let room = kept.bodies.len() < REFUSED_BODIES_MAX && bytes <= REFUSED_BODY_BYTES_MAX;

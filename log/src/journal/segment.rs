@@ -14,6 +14,7 @@ use super::{
     Appended, Blobs, CounterTag, Counters, Deadline, Decision, Frames, Identity, Journal, Landmark,
     Raising, RulesVersion, TransactError, reaches,
 };
+use crate::bundle;
 use crate::control::place::HeadPlace;
 use crate::control::{Control, Signal, Word};
 use crate::error::Error;
@@ -70,7 +71,7 @@ impl SegmentLog {
     ///
     /// # Errors
     /// [`Error::NotAStore`], [`Error::ForeignOwner`], [`Error::RefusedFileSystem`],
-    /// [`Error::HomeChanged`], [`Error::Damaged`], and the system's answers.
+    /// [`Error::ReadOnlyCopy`], [`Error::HomeChanged`], [`Error::Damaged`], and the system's answers.
     pub fn open(
         storage: Arc<dyn Storage>,
         path: &Path,
@@ -96,6 +97,7 @@ impl SegmentLog {
                 });
             }
         };
+        bundle::is_no_copy(&*dir)?;
         let store = Segment::open(&*dir, newest, Access::Write)?.header().store;
         // Before anything is written: what is wrong here keeps it so.
         let segments = Segments::new(dir.clone(), Access::Write);
@@ -136,6 +138,7 @@ impl SegmentLog {
                 path: path.to_owned(),
             });
         }
+        bundle::is_no_copy(&*dir)?;
         home::accept(storage, &*dir, host)
     }
 

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::landmark::{Landmark, line_to, walk_behind};
 use super::{From, Point, Walker};
+use crate::bundle::{self, Heading};
 use crate::control::place::HeadPlace;
 use crate::control::{CONTROL_NAME, Page, Signal};
 use crate::error::Error;
@@ -19,8 +20,8 @@ use crate::journal::{CounterTag, Deadline, Frames, Identity, reaches};
 use crate::lock::Locks;
 use crate::position::{Epoch, Head, Position, StoreId};
 use crate::scan::{Checks, Cursor, Step, Walk, Window, Zeros, survey};
-use crate::segment::line::{self, Segments};
-use crate::segment::{self, file_name};
+use crate::segment::line::{self, Link, Segments};
+use crate::segment::{self, Segment, file_name};
 use crate::storage::{self, Access, Directory, Opening, Storage};
 
 /// How long a reader sleeps before it looks again: it leaves no mark for a writer to wake it by.
@@ -106,6 +107,15 @@ pub(crate) fn overrun(dir: &dyn Directory) -> Error {
         waited: Duration::ZERO,
         holder: format!("writers on {}", dir.path().display()),
     }
+}
+
+/// A segment as far as it counts.
+pub(crate) struct Part {
+    pub segment: Arc<Segment>,
+    /// Its last frame; the one before its first where it has none.
+    pub last: Position,
+    /// The offset behind that.
+    pub end: u64,
 }
 
 /// A store opened for reading.
@@ -301,6 +311,40 @@ impl SegmentReader {
         let newest = self.newest(&mut self.seen.lock())?;
         let newest = self.segments.get(newest, self.store)?;
         Ok(line::rules(&self.segments.line(newest, Position::ZERO)?))
+    }
+
+    /// The store's own id.
+    #[must_use]
+    pub fn store(&self) -> StoreId {
+        self.store
+    }
+
+    /// The heading of the bundle that the store was made from, if it was.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn bundle(&self) -> Result<Option<Heading>, Error> {
+        bundle::marker(&*self.dir)
+    }
+
+    /// The segments up to the frame at `until`, oldest first, and that frame's head.
+    pub(crate) fn parts(&self, until: Position) -> Result<(Head, Vec<Part>), Error> {
+        let mut frames = self.read_from(until.before(), Depth::Facts)?;
+        let found = frames.next().transpose()?.map(|frame| frame.header.head());
+        let (Some(head), Some(mark)) = (found, frames.landmark()) else {
+            return Err(Error::BeyondHead {
+                head: self.head()?.position,
+                asked: until,
+            });
+        };
+        let last = self.segments.get(mark.segment, self.store)?;
+        let line = self.segments.line(last, Position::ZERO)?;
+        let part = |link: Link| Part {
+            last: link.closed.map_or(until, |closed| closed.end.position),
+            end: link.closed.map_or(mark.end, |closed| closed.end_offset),
+            segment: link.segment,
+        };
+        Ok((head, line.into_iter().map(part).collect()))
     }
 
     /// The newest segment, without looking for its head.

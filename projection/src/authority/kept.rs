@@ -18,16 +18,18 @@ use crate::entry;
 use crate::error::Error;
 use crate::projector::Projector;
 use crate::source::Source;
+use crate::store::marks::{self, Marks};
 use crate::store::runs::{Rows, Runs};
 use crate::store::snapshot::{self, Found};
 
-use super::row::{About, Lasting, Row};
+use super::over::{self, Piece};
+use super::row::{About, Key, Lasting, Row};
 use super::{Authority, Interval, When, find};
 
 /// The name of the file that holds what lasts.
 const BLOB: &str = "held";
 /// Its first bytes, and those of the files of rows: one number for the form of both.
-const MAGIC: &[u8; 8] = b"tnrhld01";
+const MAGIC: &[u8; 8] = b"tnrhld02";
 /// Magic, check of what follows, store, position and chain.
 const HEADER_BYTES: usize = 8 + 16 + 16 + 8 + 16;
 /// Positions whose times are kept as one.
@@ -140,6 +142,8 @@ struct Past {
     runs: Runs<HeldRows>,
     kept: Kept,
     projector: Projector,
+    /// Of the frames read.
+    marks: Marks,
 }
 
 impl Past {
@@ -149,6 +153,7 @@ impl Past {
             runs: Runs::none(),
             kept: Kept::default(),
             projector: Projector::new(),
+            marks: Marks::default(),
         }
     }
 
@@ -165,12 +170,13 @@ impl Past {
             runs,
             kept,
             projector: Projector::from_state(found.state),
+            marks: Marks::default(),
         })
     }
 
     /// Reads on to `head`.
     fn read_on(&mut self, source: &dyn Source, head: position::Position) -> Result<(), Error> {
-        let mut frames = source.read_from(self.kept.head.position, Depth::Whole)?;
+        let mut frames = marks::read_from(source, self.kept.head.position, Depth::Whole)?;
         while self.kept.head.position < head
             && let Some(frame) = frames.next()
         {
@@ -179,6 +185,7 @@ impl Past {
             self.projector.feed(&entry, &mut [&mut self.kept.authority]);
             self.kept.note(entry.at);
             self.kept.head = frame.header.head();
+            self.marks.note(frames.landmark());
         }
         Ok(())
     }
@@ -195,10 +202,15 @@ pub(crate) fn extend(
         return Ok(());
     }
     past.read_on(&**source, head.position)?;
-    let rows = past.kept.authority.ended();
-    let rows = rows
-        .map(|(about, interval)| Row::of(&about, &interval).bytes())
-        .collect();
+    let mut rows = Vec::new();
+    for (about, interval) in past.kept.authority.ended() {
+        rows.push(Row::of(&Key::About(&about), &interval).bytes());
+        if let About::Item(_) = about {
+            let pieces = over::pieces(&interval).into_iter().map(Key::Piece);
+            rows.extend(pieces.map(|piece| Row::of(&piece, &interval).bytes()));
+        }
+    }
+    past.marks.save(&**source, head.position)?;
     past.runs.extend(&**source, head, rows)?;
     past.kept.save(source.identity()?.store, source.blobs())
 }
@@ -219,10 +231,11 @@ struct Unread {
 }
 
 impl Unread {
-    fn of(source: &Arc<dyn Source>, about: &About) -> Result<Self, Error> {
+    fn of(source: &Arc<dyn Source>, keys: &[Key<'_>]) -> Result<Self, Error> {
         let newest = source.newest()?;
         let mut past = Past::open(source, snapshot::load(source)?)?;
-        let mut rows = past.runs.find(source.blobs(), &about.subject());
+        let find = |key: &Key<'_>| past.runs.find(source.blobs(), &key.subject());
+        let mut rows: Option<Vec<_>> = keys.iter().map(find).collect();
         if rows.is_none() {
             past = Past::unkept();
             rows = Some(Vec::new());
@@ -230,9 +243,54 @@ impl Unread {
         past.read_on(&**source, newest)?;
         // Rows of another length are no pages of ours, and were not given.
         let read = |row: Box<[u8]>| Row::read(&row).expect("a row has its length");
+        let rows = rows.into_iter().flatten().flatten();
         Ok(Self {
-            rows: rows.into_iter().flatten().map(read).collect(),
+            rows: rows.map(read).collect(),
             authority: past.kept.authority,
+        })
+    }
+}
+
+/// The bindings that lasted at a position, and the texts of their holders.
+pub(super) fn bindings_at(
+    source: &Arc<dyn Source>,
+    at: Position,
+) -> Result<(Vec<Bound>, Authority), Error> {
+    let keys: Vec<_> = Piece::with(at).into_iter().map(Key::Piece).collect();
+    let Unread { rows, authority } = Unread::of(source, &keys)?;
+    let ended = rows.into_iter().map(Bound::Kept);
+    let lasting = authority.items.values().flatten().copied();
+    let mut all: Vec<Bound> = ended.chain(lasting.map(Bound::Read)).collect();
+    all.retain(|bound| bound.interval().holds_at(at));
+    Ok((all, authority))
+}
+
+/// A binding, as it was found.
+pub(super) enum Bound {
+    /// In a row: its holder is not looked up yet.
+    Kept(Row),
+    /// In the log, or among what lasts.
+    Read(Interval),
+}
+
+impl Bound {
+    /// The stretch; of a row without its holder.
+    pub fn interval(&self) -> Interval {
+        match self {
+            Self::Kept(row) => row.interval(),
+            Self::Read(interval) => *interval,
+        }
+    }
+
+    /// The stretch with its holder, whose texts join `pool`.
+    pub fn whole(&self, source: &dyn Source, pool: &mut Pool) -> Result<Interval, Error> {
+        let holder = match self {
+            Self::Kept(row) => row.holder(source, pool)?,
+            Self::Read(interval) => interval.holder,
+        };
+        Ok(Interval {
+            holder,
+            ..self.interval()
         })
     }
 }
@@ -242,7 +300,7 @@ impl Held {
         let Unread {
             rows,
             mut authority,
-        } = Unread::of(source, about)?;
+        } = Unread::of(source, &[Key::About(about)])?;
         let mut stretches = Vec::new();
         for row in rows {
             let holder = row.holder(&**source, &mut authority.pool)?;
@@ -267,7 +325,7 @@ impl Held {
         let Unread {
             rows,
             mut authority,
-        } = Unread::of(source, about)?;
+        } = Unread::of(source, &[Key::About(about)])?;
         let mut stretches: Vec<Interval> = rows.iter().map(Row::interval).collect();
         stretches.extend_from_slice(authority.of(about));
         let Some(mut found) = find(&stretches, when).copied() else {
@@ -293,7 +351,7 @@ pub struct Resolved {
 pub(crate) fn resolve(source: &Arc<dyn Source>, time: Time) -> Result<Resolved, Error> {
     let newest = source.newest()?;
     let mut kept = Kept::load(&**source)?.unwrap_or_default();
-    let mut frames = source.read_from(kept.head.position, Depth::Facts)?;
+    let mut frames = marks::read_from(&**source, kept.head.position, Depth::Facts)?;
     while kept.head.position < newest
         && let Some(frame) = frames.next()
     {
@@ -337,7 +395,7 @@ fn within(
     time: Time,
     passed: &mut Vec<Position>,
 ) -> Result<(), Error> {
-    let mut frames = source.read_from(position::Position(after.0), Depth::Facts)?;
+    let mut frames = marks::read_from(source, position::Position(after.0), Depth::Facts)?;
     let mut before: Option<Moment> = None;
     while before.is_none_or(|before| before.position < until)
         && let Some(frame) = frames.next()

@@ -13,8 +13,10 @@ use crate::entry;
 use crate::error::Error;
 use crate::source::Source;
 use crate::store::keys::short;
+use crate::store::marks;
 use crate::store::runs::Subject;
 
+use super::over::Piece;
 use super::{Interval, Point};
 
 /// What a stretch is about.
@@ -29,6 +31,30 @@ pub enum About {
     Item(Vec<u8>),
     /// A role.
     Role(RoleNo),
+}
+
+/// What rows are found by.
+pub(super) enum Key<'a> {
+    /// What a stretch is about.
+    About(&'a About),
+    /// A piece of the log that a binding lasted through.
+    Piece(Piece),
+}
+
+impl Key<'_> {
+    pub fn subject(&self) -> Subject {
+        match self {
+            Self::About(about) => about.subject(),
+            Self::Piece(Piece { level, index }) => {
+                let mut hasher = blake3::Hasher::new();
+                hasher
+                    .update(b"piece")
+                    .update(&level.to_le_bytes())
+                    .update(&index.to_le_bytes());
+                short(&hasher)
+            }
+        }
+    }
 }
 
 impl About {
@@ -128,14 +154,14 @@ impl Row {
     pub const BYTES: usize = 16 + 10 * 8;
 
     /// Of an interval; one that lasts is written as if it ended with the log.
-    pub fn of(about: &About, interval: &Interval) -> Self {
+    pub fn of(key: &Key<'_>, interval: &Interval) -> Self {
         let point = |point: Point| (point.at, kind(point.event));
         let end = Moment {
             position: Position(u64::MAX),
             time: Time(i64::MAX),
         };
         Self {
-            subject: about.subject(),
+            subject: key.subject(),
             since: point(interval.since),
             until: interval.until.map_or((end, 0), point),
             session: interval.session,
@@ -255,9 +281,9 @@ impl Row {
 /// The kind of the event that gives a role, which may name a process of its own.
 const ROLE_TAKEN: u16 = 50;
 
-fn entry_at(source: &dyn Source, at: Position) -> Result<Entry, Error> {
+pub(super) fn entry_at(source: &dyn Source, at: Position) -> Result<Entry, Error> {
     let before = position::Position(at.0.saturating_sub(1));
-    let mut frames = source.read_from(before, Depth::Whole)?;
+    let mut frames = marks::read_from(source, before, Depth::Whole)?;
     match frames.next() {
         Some(frame) => entry::decode(&frame?),
         None => Err(Error::BeyondHead {

@@ -11,6 +11,7 @@ use crate::call::IdempotencyKey;
 use crate::error::Error;
 use crate::source::Source;
 
+use super::marks;
 use super::runs::{Rows, Runs};
 
 /// Where a key was used, and for what.
@@ -139,7 +140,7 @@ fn each(
     head: Head,
     mut take: impl FnMut(KeyDigest, Prior),
 ) -> Result<(), Error> {
-    let mut frames = source.read_from(after, Depth::Facts)?;
+    let mut frames = marks::read_from(source, after, Depth::Facts)?;
     while let Some(frame) = frames.next() {
         let frame = frame?;
         if frame.header.position > head.position {

@@ -11,6 +11,7 @@ use tenure_log::position::{Chain, Head, Position};
 
 use crate::error::Error;
 use crate::source::Source;
+use crate::store::marks;
 use crate::store::shelf::{Shelf, Stretches};
 
 use super::RULES;
@@ -120,7 +121,7 @@ pub(crate) fn stands(source: &dyn Source, head: Head) -> Result<bool, Error> {
     if head.position.0 == 0 || head.position > source.newest()? {
         return Ok(false);
     }
-    let mut frames = source.read_from(head.position.before(), Depth::Facts)?;
+    let mut frames = marks::read_from(source, head.position.before(), Depth::Facts)?;
     Ok(match frames.next() {
         Some(frame) => frame?.header.head() == head,
         None => false,

@@ -119,23 +119,33 @@ impl Lens<'_> {
         let Some(holding) = &role.holding else {
             return nobody;
         };
-        // A role that followed its session through an adopt is held under a new generation from there.
+        // A role that followed its session through an adopt is held under a new generation from there, and one whose
+        // session's token lapsed with its tree has no holder from there.
         let session = self.state.session(holding.session);
-        let last = session.and_then(|s| s.grants.last());
-        let since = match last.filter(|note| note.at.position > holding.since.position) {
-            Some(note) => PointView {
-                at: note.at,
-                event: "carried",
-            },
-            None => PointView {
-                at: holding.since,
-                event: "role-taken",
-            },
+        let granted = session.and_then(|s| s.grants.last()).map(|note| note.at);
+        let lapsed = self.state.tree_note_of(holding.session);
+        let carried = lapsed.map(|note| note.at).or(granted);
+        let (since, holder) = match carried.filter(|at| at.position > holding.since.position) {
+            // The process that took it was the former holder's.
+            Some(at) => (
+                PointView {
+                    at,
+                    event: "carried",
+                },
+                self.state.writer(holding.session).map(|h| self.holder(&h)),
+            ),
+            None => (
+                PointView {
+                    at: holding.since,
+                    event: "role-taken",
+                },
+                view.holder,
+            ),
         };
         WhoView {
             session: view.session,
             generation: view.generation,
-            holder: view.holder,
+            holder,
             since: Some(since),
             ..nobody
         }

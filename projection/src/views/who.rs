@@ -1,8 +1,14 @@
 //! Who holds a subject, or held it then.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use tenure_core::disclosure::meets;
 use tenure_core::generation::Generation;
 use tenure_core::id::{Moment, SessionNo};
+use tenure_core::path::{Level, Scope};
 use tenure_core::state::{DispatchState, Granted};
+use tenure_core::text::Symbol;
 
 use super::{HolderView, Lens};
 use crate::authority::{Interval, Point};
@@ -162,6 +168,37 @@ impl Lens<'_> {
             since: Some(since),
             ..nobody
         }
+    }
+
+    /// Who has declared work over a path now, one for each session, without looking at the log; one that says nobody
+    /// where nobody has.
+    #[must_use]
+    pub fn who_path(&self, subject: &str, path: &Scope<&[u8]>) -> Vec<WhoView> {
+        let state = self.state;
+        let meets = |scope: &Scope<Symbol>| {
+            let meeting = meets(state, path, &scope.map(|s| state.pool.get(*s)));
+            meeting.is_some_and(|meeting| meeting.level == Level::Tree)
+        };
+        let mut found: BTreeMap<SessionNo, WhoView> = BTreeMap::new();
+        for (number, live) in &state.live {
+            let row = state.dispatch(*number);
+            let row = row.filter(|row| row.state == DispatchState::Accepted);
+            if let Some(row) = row
+                && live.writes.iter().any(meets)
+            {
+                let view = self.who_item(subject, live.item.as_bytes());
+                let since = |view: &WhoView| view.since.map(|point| point.at.position);
+                match found.entry(row.session) {
+                    Entry::Occupied(older) if since(older.get()) <= since(&view) => {}
+                    Entry::Occupied(mut newer) => drop(newer.insert(view)),
+                    Entry::Vacant(none) => drop(none.insert(view)),
+                }
+            }
+        }
+        if found.is_empty() {
+            return vec![WhoView::nobody(subject, state.at)];
+        }
+        found.into_values().collect()
     }
 
     /// One stretch of authority, as an answer. `pool` has the texts of its holder.

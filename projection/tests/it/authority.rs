@@ -19,6 +19,10 @@ use tenure_projection::views::{Lens, Shelf, WhoView};
 
 use crate::scene::Scene;
 
+mod over;
+
+use over::over_as_replayed;
+
 const SESSIONS: [&str; 3] = ["api", "web", "ops"];
 const ITEMS: [&str; 3] = ["login", "style", "docs"];
 
@@ -62,7 +66,7 @@ fn raise(scene: &Scene) {
 }
 
 /// One step of a random history. Many are refused, which is the point: tokens are guessed.
-fn step() -> impl Strategy<Value = String> {
+pub fn step() -> impl Strategy<Value = String> {
     let session = || prop::sample::select(&SESSIONS[..]);
     let item = || prop::sample::select(&ITEMS[..]);
     let token = move || {
@@ -81,7 +85,10 @@ fn step() -> impl Strategy<Value = String> {
         2 => session().prop_map(|s| format!("adopt {s} force=why")),
         1 => token().prop_map(|t| format!("retire {t}")),
         1 => session().prop_map(|s| format!("retire {s} force=why")),
-        4 => (item(), session()).prop_map(|(i, s)| format!("dispatch {i} {s} writes=/w/{i}")),
+        4 => (item(), session(), 0..4_usize).prop_map(|(i, s, n)| {
+            let writes = ["/w/{}", "/w", "/w/{}/deep/er", "/v/{},/w/docs"][n].replace("{}", i);
+            format!("dispatch {i} {s} writes={writes}")
+        }),
         6 => (dispatch(), token()).prop_map(|(d, t)| format!("accept {d} as={t}")),
         1 => (dispatch(), token()).prop_map(|(d, t)| format!("decline {d} as={t}")),
         2 => (dispatch(), token()).prop_map(|(d, t)| format!("report {d} done as={t}")),
@@ -105,7 +112,7 @@ fn step() -> impl Strategy<Value = String> {
     ]
 }
 
-fn play(scene: &Scene, line: &str) {
+pub fn play(scene: &Scene, line: &str) {
     if line == "raise" {
         return raise(scene);
     }
@@ -171,6 +178,24 @@ fn tree_in(state: &State, name: &str) -> Option<Held> {
     ))
 }
 
+fn role_in(state: &State, number: RoleNo) -> Option<Held> {
+    let holding = state.role(number)?.holding.as_ref()?;
+    let session = state.session(holding.session)?;
+    // The process that took it counts as long as the grant it was taken under.
+    let taken = holding.since.position;
+    let granted_since = session.grants.iter().any(|note| note.at.position > taken);
+    let process = holding.process.filter(|_| !granted_since);
+    let holder = state.writer(holding.session).map(|holder| Holder {
+        bearing: process.unwrap_or(holder.bearing),
+        ..holder
+    });
+    Some((
+        state.name(holding.session),
+        session.generation,
+        holder.map(|h| who(&state.pool, &h)),
+    ))
+}
+
 fn held(state: &State, authority: &Authority, interval: Option<&Interval>) -> Option<Held> {
     let interval = interval?;
     let holder = interval.holder.map(|h| who(authority.pool(), &h));
@@ -191,10 +216,14 @@ impl Shelf for Bare {
 }
 
 /// The answer made from the state at the head agrees with the interval, down to the event it began with.
-fn agrees(view: &WhoView, interval: Option<&Interval>) -> Result<(), TestCaseError> {
+fn agrees(view: &WhoView, interval: Option<&Interval>, pool: &Pool) -> Result<(), TestCaseError> {
     let since = view.since.map(|p| (p.at, p.event));
     prop_assert_eq!(since, interval.map(|i| (i.since.at, i.since.event)));
     prop_assert_eq!(view.generation, interval.map(|i| i.generation));
+    let shown = view.holder.as_ref();
+    let shown = shown.map(|h| (h.actor.clone(), h.process.map(|p| p.pid)));
+    let holder = interval.and_then(|i| i.holder);
+    prop_assert_eq!(shown, holder.map(|h| who(pool, &h)));
     Ok(())
 }
 
@@ -215,16 +244,23 @@ fn by_state_alone(
             agrees(
                 &lens.who_session(name, number),
                 authority.session_at(name.as_bytes(), at),
+                authority.pool(),
             )?;
             let root = brute.session(number).map_or(number, |s| s.root);
-            agrees(&lens.who_tree(name, root), authority.tree_at(root, at))?;
+            let tree = authority.tree_at(root, at);
+            agrees(&lens.who_tree(name, root), tree, authority.pool())?;
         }
     }
     for item in ITEMS {
         agrees(
             &lens.who_item(item, item.as_bytes()),
             authority.item_at(item.as_bytes(), at),
+            authority.pool(),
         )?;
+    }
+    for number in (0..brute.roles.len()).map(|n| RoleNo(n as u64)) {
+        let view = lens.who_role("role", Some(number));
+        agrees(&view, authority.role_at(number, at), authority.pool())?;
     }
     Ok(())
 }
@@ -272,6 +308,16 @@ fn compare(scene: &Scene) -> Result<(), TestCaseError> {
                 tree_in(&brute, name),
                 "tree of {} at {}",
                 name,
+                position
+            );
+        }
+        for number in (0..names.roles.len()).map(|n| RoleNo(n as u64)) {
+            let found = authority.role_at(number, at);
+            prop_assert_eq!(
+                held(names, &authority, found),
+                role_in(&brute, number),
+                "role {} at {}",
+                number.0,
                 position
             );
         }
@@ -331,6 +377,10 @@ fn kept_as_replayed(scene: &Scene) -> Result<(), TestCaseError> {
             let wanted = wanted.map(|i| told_with_holders(&[*i], authority.pool()));
             prop_assert_eq!(found, wanted, "{:?} at {}", about, position);
         }
+    }
+    for position in (1..=scene.frames()).step_by(5).map(Position) {
+        let brute = again.state_at(position).expect("the log reads");
+        over_as_replayed(scene, &brute, &again, position)?;
     }
     let times: Vec<Time> = scene.all().iter().map(|f| Time(f.header.time.0)).collect();
     for time in times.iter().flat_map(|t| [Time(t.0 - 1), *t]) {

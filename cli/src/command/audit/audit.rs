@@ -75,6 +75,8 @@ fn object(report: &Report) -> Object {
         .with("verdict", verdict(report))
         .with("until", report.until.0)
         .with("judged", report.judged)
+        .with("texts_redacted", report.redacted.0)
+        .with("bodies_redacted", report.redacted.1)
         .with("not_judged", skipped)
         .with("findings", findings)
 }
@@ -97,6 +99,15 @@ fn people(ctx: &mut Context, report: &Report) -> Result<(), Stop> {
         };
         ctx.out
             .styled(WARN, format_args!("{first}{last}  not judged: {why}"))?;
+    }
+    let (texts, bodies) = report.redacted;
+    if texts + bodies > 0 {
+        ctx.out.styled(
+            DIM,
+            format_args!(
+                "{texts} texts and {bodies} bodies were taken out: their content was not looked at"
+            ),
+        )?;
     }
     let style = if report.findings.is_empty() { DIM } else { BAD };
     ctx.out.styled(

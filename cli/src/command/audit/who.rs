@@ -1,6 +1,6 @@
 //! `who`: who holds it, now or then.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tenure_projection::authority::{About, Resolved, When as Place};
 use tenure_projection::call::RoleAt;
@@ -8,7 +8,7 @@ use tenure_projection::core::id::{Moment, RoleNo, SessionNo};
 use tenure_projection::core::role::RoleScope;
 use tenure_projection::core::state::State;
 use tenure_projection::reader::Reader;
-use tenure_projection::views::{Lens, WhoView};
+use tenure_projection::views::WhoView;
 
 use crate::clock::When;
 use crate::context::Context;
@@ -71,7 +71,7 @@ impl Args {
         let reader = ctx.reading()?;
         let then = at.map(|at| Then::of(ctx, &reader, at)).transpose()?;
         let views = match (&subject, &then) {
-            (Subject::Path(path), then) => self.path(ctx, &reader, path.clone(), then.as_ref())?,
+            (Subject::Path(path), then) => self.path(ctx, &reader, path, then.as_ref())?,
             (_, None) => vec![self.now(ctx, &reader, &subject)?],
             (_, Some(then)) => vec![self.then(ctx, &reader, &subject, then)?],
         };
@@ -153,39 +153,32 @@ impl Args {
         })
     }
 
-    /// Every session that was at work there.
+    /// Every session with declared work there: from the state at the head, or from what is kept of every binding.
     fn path(
         &self,
         ctx: &Context,
         reader: &Reader,
-        path: PathBuf,
-        at: Option<&Then>,
+        path: &Path,
+        then: Option<&Then>,
     ) -> Result<Vec<WhoView>, Stop> {
-        let located = reader.locate(&path).map_err(|error| ctx.fault(&error))?;
-        let mut state: State = match at {
-            None => ctx.look(reader, |lens| Ok(lens.state.clone()))?,
-            Some(at) => {
-                let then = reader.state_at(at.moment.position);
-                then.map_err(|error| ctx.fault(&error))?
-            }
+        let located = reader.locate(path).map_err(|error| ctx.fault(&error))?;
+        let Some(then) = then else {
+            let scope = located.map(|path| path.as_slice());
+            return ctx.look(reader, |lens| Ok(lens.who_path(&self.subject, &scope)));
         };
-        let scope = located.map(|path| state.pool.intern(path));
-        let meetings = tenure_projection::core::disclosure::shared(&state, None, &[scope]);
-        let mut there: Vec<SessionNo> = meetings.iter().map(|m| m.session).collect();
-        there.dedup();
-        let lens = Lens {
-            state: &state,
-            host: reader.host(),
-            shelf: reader,
-        };
-        let views: Vec<WhoView> = there
-            .iter()
-            .map(|n| lens.who_session(&self.subject, *n))
-            .collect();
-        if views.is_empty() {
-            return Ok(vec![WhoView::nobody(&self.subject, state.at)]);
-        }
-        Ok(views)
+        let at = then.moment.position;
+        let over = reader.held_over(&located, at);
+        let mut over = over.map_err(|error| ctx.fault(&error))?;
+        over.stretches.dedup_by_key(|stretch| stretch.session);
+        ctx.look(reader, |lens| {
+            let told = |stretch| lens.who_then(&self.subject, then.moment, stretch, &over.pool);
+            let views: Vec<WhoView> = over.stretches.iter().map(told).collect();
+            Ok(if views.is_empty() {
+                vec![WhoView::nobody(&self.subject, then.moment)]
+            } else {
+                views
+            })
+        })
     }
 }
 

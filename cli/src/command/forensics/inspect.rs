@@ -144,9 +144,11 @@ impl Shower<'_> {
             Entry::Step { span, .. } => span.offset,
             Entry::Unreadable { .. } => self.size,
         };
-        let drawn = self.progress.at(&mut self.ctx.out, self.passed + done);
-        let shown = drawn.and_then(|()| self.print(entry, open));
-        self.stopped = shown.err();
+        let wiped = self.progress.wipe(&mut self.ctx.out);
+        let shown = wiped.and_then(|()| self.print(entry, open));
+        let out = &mut self.ctx.out;
+        let drawn = shown.and_then(|()| self.progress.at(out, self.passed + done));
+        self.stopped = drawn.err();
     }
 
     fn print(&mut self, entry: Entry<'_>, open: Opening<'_>) -> Result<(), Stop> {

@@ -20,6 +20,7 @@ use crate::output::json;
 
 use super::super::sessions::grant;
 use super::super::stands;
+use super::bundle;
 
 mod lines;
 
@@ -33,12 +34,15 @@ const BATCH_BYTES: usize = 32 << 20;
 /// Arguments of `import`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What `export` printed [default: standard input]
+    /// What `export` printed or wrote [default: standard input]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The new session's name [default: the one that was exported]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// The file is a bundle: makes a read-only store of it at DIR, which is made
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    into: Option<PathBuf>,
 }
 
 impl Args {
@@ -47,13 +51,26 @@ impl Args {
     /// # Errors
     /// When a line is not what `export` prints, the name is taken, or what failed; the name is free then.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
-        let (source, what): (Box<dyn BufRead>, _) = match self.file.as_deref() {
+        if let Some(into) = &self.into {
+            return bundle::import(ctx, self.file.as_ref(), into);
+        }
+        let (mut source, what): (Box<dyn BufRead>, _) = match self.file.as_deref() {
             None => (Box::new(io::stdin().lock()), Path::new("standard input")),
             Some(path) => {
                 let file = File::open(path).map_err(|source| Fault::file("read", path, source))?;
                 (Box::new(BufReader::new(file)), path)
             }
         };
+        let begin = source.fill_buf();
+        let begin = begin.map_err(|error| Fault::file("read", what, error))?;
+        if bundle::begins(begin) {
+            let message = format!("{} is a bundle, not a history", what.display());
+            let made = Fault::usage(message).then(
+                "tenure import FILE --into DIR",
+                "makes a read-only store of it",
+            );
+            return Err(made.into());
+        }
         let mut lines = Lines::new(source, what);
         let head = lines.head()?;
         let name = input::name(self.name.as_deref().unwrap_or(&head.session))?;
