@@ -218,6 +218,35 @@ impl Fault {
         }
     }
 
+    /// What happened to bytes that were part of the log, in one word: `bit-rot` where they read otherwise than they
+    /// were written, `gap` where something between others is missing, `truncation` where an end is, and `impossible`
+    /// where the checksums are right and no writer writes that.
+    #[must_use]
+    pub fn cause(&self) -> &'static str {
+        match self {
+            Fault::Magic { .. }
+            | Fault::HeaderCrc { .. }
+            | Fault::FactsCrc { .. }
+            | Fault::RestCrc { .. }
+            | Fault::Padding
+            | Fault::SegmentMagic { .. }
+            | Fault::SegmentCrc { .. } => "bit-rot",
+            Fault::Zeros | Fault::Position { .. } | Fault::SegmentMissing { .. } => "gap",
+            Fault::Short { .. } | Fault::SegmentCut { .. } | Fault::SegmentEnd { .. } => {
+                "truncation"
+            }
+            Fault::NewerFormat { .. } => "newer-format",
+            Fault::TooLong { .. }
+            | Fault::Durable { .. }
+            | Fault::Epoch { .. }
+            | Fault::Incarnation { .. }
+            | Fault::Chain { .. }
+            | Fault::SegmentField { .. }
+            | Fault::SegmentRenamed { .. }
+            | Fault::SegmentUnnamed { .. } => "impossible",
+        }
+    }
+
     /// Whether no write that was interrupted, torn or lost can look like this: the CRC over the header is right, and what
     /// it states cannot be. Row 2 of the recovery table, even in the newest segment.
     #[must_use]

@@ -4,8 +4,9 @@ mod receipts;
 mod report;
 
 pub use receipts::ReceiptState;
-pub use report::{Coverage, Finding, Kind, Outcome, Report, Skipped};
+pub use report::{Accounts, Coverage, Finding, Kind, Outcome, Report, Skipped};
 
+use std::collections::BTreeMap;
 use std::io;
 
 use receipts::Witness;
@@ -13,7 +14,7 @@ use receipts::Witness;
 use crate::control::CONTROL_NAME;
 use crate::control::copy::PageCopy;
 use crate::fault::Fault;
-use crate::format::{SegmentHeader, SegmentName};
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
 use crate::look::{Look, read_header};
 use crate::options::SEGMENTS_MAX;
 use crate::position::{Head, Position, Positions, Receipt, StoreId};
@@ -85,11 +86,14 @@ struct Survey {
     bad_omitted: u64,
     /// Closed segments that are not what was sealed, each with its stated end.
     broken_seals: Vec<(SegmentName, Head)>,
+    /// Segment files not looked through so far, with their sizes.
+    unread: BTreeMap<SegmentName, u64>,
 }
 
 /// One segment, looked through.
 struct Looked {
     run: Run,
+    accounts: Accounts,
     bad: Vec<BadSpan>,
     bad_omitted: u64,
 }
@@ -115,6 +119,7 @@ impl Survey {
             bad: Vec::new(),
             bad_omitted: 0,
             broken_seals: Vec::new(),
+            unread: BTreeMap::new(),
             options,
         }
     }
@@ -154,6 +159,24 @@ impl Survey {
             open(look, late.name())
                 .and_then(|mut file| self.late(late, &mut file))
                 .unwrap_or_else(|error| self.unreadable(late.name(), &error));
+        }
+        self.left_over();
+    }
+
+    /// Files that have no place in the log: their header is bad, or is another's.
+    fn left_over(&mut self) {
+        for (name, bytes) in std::mem::take(&mut self.unread) {
+            self.coverage.accounts.unread += bytes;
+            let name = name.to_string();
+            if self
+                .coverage
+                .skipped
+                .iter()
+                .all(|skipped| skipped.what != name)
+            {
+                let why = "its header gives it no place in the log; `inspect` shows its frames";
+                self.coverage.skip(&name, why);
+            }
         }
     }
 
@@ -207,11 +230,14 @@ impl Survey {
                 break;
             }
             match look.open(&text).and_then(|file| read_header(&file)) {
-                Ok((bytes, header)) => files.push(SegmentFile {
-                    name,
-                    bytes,
-                    header,
-                }),
+                Ok((bytes, header)) => {
+                    self.unread.insert(name, bytes);
+                    files.push(SegmentFile {
+                        name,
+                        bytes,
+                        header,
+                    });
+                }
                 Err(error) => self.unreadable(name, &error),
             }
         }
@@ -230,6 +256,7 @@ impl Survey {
         let cursor = Cursor::new(&closed.header, self.options.checks);
         let see = &mut |head| self.witness.see(head);
         let looked = look_through(&closed.header, file, cursor, Some(closed.end_offset), see)?;
+        self.coverage.accounts.late += file.len().saturating_sub(closed.end_offset);
         if file.len() > closed.end_offset {
             let behind = Cursor::resume(
                 &closed.header,
@@ -254,7 +281,10 @@ impl Survey {
     fn seal(&mut self, look: &dyn Look, closed: &Closed) {
         let name = closed.header.name();
         let text = match look.seal(name) {
-            Ok(None) => return,
+            Ok(None) => {
+                self.coverage.unsealed += 1;
+                return;
+            }
             Ok(Some(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
             Err(_) => {
                 self.coverage
@@ -293,6 +323,7 @@ impl Survey {
             let cursor = Cursor::resume(header, self.options.checks, before.end, before.end_offset);
             looked = look_through(header, file, cursor, None, see)?;
             looked.run.start = before.start;
+            looked.accounts.frames += before.end_offset - SEGMENT_HEADER_BYTES as u64;
             looked.run.durable = looked.run.durable.max(before.durable);
             if looked.run.end == before.end {
                 break;
@@ -315,6 +346,8 @@ impl Survey {
     fn late(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
         let cursor = Cursor::new(header, self.options.checks);
         let looked = look_through(header, file, cursor, None, &mut |_| {})?;
+        self.unread.remove(&header.name());
+        self.coverage.accounts.late += file.len();
         self.found.late.push(Late {
             segment: header.name(),
             offset: 0,
@@ -346,7 +379,9 @@ impl Survey {
 
     /// Counts what was looked through.
     fn take(&mut self, looked: Looked, bytes: u64) -> Run {
+        self.unread.remove(&looked.run.segment);
         self.coverage.segments += 1;
+        self.coverage.accounts.add(&looked.accounts);
         self.coverage.bytes += bytes;
         self.coverage.frames += frames_in(&looked.run);
         let room = BAD_SPANS_MAX.saturating_sub(self.bad.len());
@@ -373,6 +408,10 @@ fn look_through(
     see: &mut dyn FnMut(Head),
 ) -> io::Result<Looked> {
     let (mut bad, mut bad_omitted): (Vec<BadSpan>, u64) = (Vec::new(), 0);
+    let mut accounts = Accounts {
+        headers: SEGMENT_HEADER_BYTES as u64,
+        ..Accounts::default()
+    };
     let mut last = cursor.head().position;
     let mut zeros = None;
     let mut keep = |span, fault, positions| {
@@ -389,6 +428,11 @@ fn look_through(
     };
     let mut walk = Walk::resume(file, cursor, stated_end);
     let run = survey(header, &mut walk, &mut |span, step| {
+        match step {
+            Step::Zeros => accounts.zeros += span.bytes,
+            Step::Frame(..) => accounts.frames += span.bytes,
+            Step::Bad(..) => accounts.bad += span.bytes,
+        }
         // Zeros are bad where something stands behind them.
         if let Some(zeros) = zeros.take() {
             keep(zeros, Fault::Zeros, Positions::from(last.next()));
@@ -411,6 +455,7 @@ fn look_through(
     }
     Ok(Looked {
         run,
+        accounts,
         bad,
         bad_omitted,
     })

@@ -79,6 +79,12 @@ impl Rule {
     }
 }
 
+impl std::fmt::Display for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// A frame that a correct store would not have written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
@@ -90,6 +96,16 @@ pub struct Finding {
     pub command: Option<&'static str>,
     /// One sentence: what was recorded, and what a correct store says.
     pub message: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} at position {}: {}",
+            self.rule, self.position, self.message
+        )
+    }
 }
 
 /// Frames, one behind the other, that were not judged for one reason.
@@ -105,6 +121,7 @@ pub struct Unjudged {
 
 /// Why a frame was not judged.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum NotJudged {
     /// It was written under rules of another version.
     OtherRules(u32),
@@ -131,6 +148,7 @@ impl std::fmt::Display for NotJudged {
 }
 
 /// What an audit found.
+#[must_use = "what was found stands in it"]
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// The newest position looked at.

@@ -6,7 +6,7 @@ use tenure_core::event::Entry;
 use tenure_core::id::Position;
 use tenure_core::state::State;
 use tenure_log::frame::Depth;
-use tenure_log::journal::{Deadline, Frames, Journal};
+use tenure_log::journal::Deadline;
 
 use crate::entry;
 use crate::error::Error;
@@ -25,6 +25,22 @@ pub enum Finding {
         /// The first such kind.
         kind: u16,
     },
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::DoesNotStand(position) => {
+                write!(f, "the frame at position {position} did not stand there")
+            }
+            Self::Unknown { position, kind } => {
+                write!(
+                    f,
+                    "event kind {kind} at position {position} is of a newer program"
+                )
+            }
+        }
+    }
 }
 
 /// A replay: the state at one position of a log, moved forward entry by entry.
@@ -87,7 +103,8 @@ impl Projector {
     /// Moves along a store to `to`, or to the newest position that can be shown.
     ///
     /// # Errors
-    /// [`Error::BeyondHead`] when the log does not reach `to`; otherwise as [`Projector::walk`].
+    /// [`Error::BeyondHead`] when the log does not reach `to`; when a frame cannot be read or does not decode: the
+    /// projector then stands before it.
     pub fn read(
         &mut self,
         reader: &Reader,
@@ -109,59 +126,20 @@ impl Projector {
         })
     }
 
-    /// Moves along frames that begin behind [`Projector::position`], up to `to` (inclusive) or their end.
+    /// Waits until the log goes on, or the deadline has passed, and moves to the newest position that can be shown.
+    /// Says whether it moved.
     ///
     /// # Errors
-    /// When a frame cannot be read or does not decode; the projector then stands before it.
-    pub fn walk(
-        &mut self,
-        frames: &mut dyn Frames,
-        to: Option<Position>,
-        projections: &mut [&mut dyn Projection],
-    ) -> Result<(), Error> {
-        while to.is_none_or(|to| self.position() < to) {
-            let Some(frame) = frames.next() else { break };
-            let entry = entry::decode(&frame?)?;
-            self.feed(&entry, projections);
-        }
-        Ok(())
-    }
-
-    /// Moves to `to`, or to the head as published now.
-    ///
-    /// # Errors
-    /// [`Error::BeyondHead`] when the log does not reach `to`; otherwise as [`Projector::walk`].
-    pub fn run(
-        &mut self,
-        journal: &dyn Journal,
-        to: Option<Position>,
-        projections: &mut [&mut dyn Projection],
-    ) -> Result<(), Error> {
-        let after = tenure_log::position::Position(self.position().0);
-        let mut frames = journal.read_from(after, Depth::Whole)?;
-        self.walk(&mut *frames, to, projections)?;
-        match to {
-            Some(asked) if self.position() < asked => Err(Error::BeyondHead {
-                head: self.position(),
-                asked,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Waits until the log goes on, or the deadline has passed, and moves to its head. Says whether it moved.
-    ///
-    /// # Errors
-    /// As [`Projector::walk`].
+    /// As [`Projector::read`].
     pub fn follow(
         &mut self,
-        journal: &dyn Journal,
+        reader: &Reader,
         deadline: Deadline,
         projections: &mut [&mut dyn Projection],
     ) -> Result<bool, Error> {
         let before = self.position();
-        journal.wait_beyond(tenure_log::position::Position(before.0), deadline)?;
-        self.run(journal, None, projections)?;
+        reader.wait_beyond(before, deadline)?;
+        self.read(reader, None, projections)?;
         Ok(self.position() > before)
     }
 }

@@ -34,6 +34,10 @@ use crate::store::live::Live;
 use crate::store::marks;
 use crate::store::snapshot;
 
+mod entries;
+
+pub use entries::Entries;
+
 /// A store that is only read.
 pub struct Reader {
     pub(crate) source: Arc<dyn Source>,
@@ -217,11 +221,7 @@ impl Reader {
 
     /// The entry at a position of the log.
     pub(crate) fn entry(&self, position: Position) -> Result<Entry, Error> {
-        let mut found = None;
-        self.frames(position, position, Depth::Whole, |frame| {
-            found = Some(entry::decode(frame)?);
-            Ok(false)
-        })?;
+        let found = self.entries(position)?.next().transpose()?;
         found.ok_or(Error::BeyondHead {
             head: Position(self.source.newest()?.0),
             asked: position,

@@ -25,4 +25,5 @@ mod snapshot;
 mod terminal;
 mod trees;
 mod usage;
+mod verdicts;
 mod work;

@@ -66,6 +66,10 @@ pub struct Coverage {
     pub frames: u64,
     /// Closed segments that are what their seals say.
     pub seals: u64,
+    /// Closed segments that have no seal: checksums and the chain hold them.
+    pub unsealed: u64,
+    /// Every byte of every segment file, by what it was found to be.
+    pub accounts: Accounts,
     /// What was held against each frame.
     pub checks: Checks,
     /// What was not looked at, and why.
@@ -81,6 +85,8 @@ impl Coverage {
             bytes: 0,
             frames: 0,
             seals: 0,
+            unsealed: 0,
+            accounts: Accounts::default(),
             checks,
             skipped: Vec::new(),
             horizon: Position::ZERO,
@@ -92,6 +98,40 @@ impl Coverage {
             what: what.to_owned(),
             why,
         });
+    }
+}
+
+/// The bytes of the segment files, each counted once. On a store that nobody writes to they sum up to the files' sizes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Accounts {
+    /// Segment headers.
+    pub headers: u64,
+    /// Good frames.
+    pub frames: u64,
+    /// Zeros, prepared or where something was.
+    pub zeros: u64,
+    /// Bytes that are no good frame.
+    pub bad: u64,
+    /// Bytes that are never read: behind a stated end, or in a segment that no header names.
+    pub late: u64,
+    /// Files that have no place in the log.
+    pub unread: u64,
+}
+
+impl Accounts {
+    pub(super) fn add(&mut self, other: &Accounts) {
+        self.headers += other.headers;
+        self.frames += other.frames;
+        self.zeros += other.zeros;
+        self.bad += other.bad;
+        self.late += other.late;
+        self.unread += other.unread;
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.headers + self.frames + self.zeros + self.bad + self.late + self.unread
     }
 }
 
@@ -139,6 +179,28 @@ impl Kind {
             Kind::Late { .. } => "late",
             Kind::Receipt(_) => "receipt",
             Kind::Seal => "seal",
+        }
+    }
+
+    /// What happened, one word for each thing that has another remedy; never changes its meaning.
+    #[must_use]
+    pub fn cause(&self) -> &'static str {
+        match self {
+            Kind::Obstacle(Obstacle::Io { .. }) => "io-error",
+            Kind::Obstacle(Obstacle::ForeignStore { .. }) => "foreign",
+            Kind::Obstacle(Obstacle::NewerFormat { .. }) => "newer-format",
+            Kind::Damage(fault) => fault.cause(),
+            Kind::TornTail(_) => "torn-tail",
+            Kind::InFlight(_) => "in-flight",
+            Kind::Late { .. } => "late",
+            Kind::Receipt(ReceiptState::Ahead {
+                head: Position::ZERO,
+            }) => "no-log",
+            Kind::Receipt(ReceiptState::Ahead { .. }) => "rollback",
+            Kind::Receipt(ReceiptState::Differs { .. }) => "split-view",
+            Kind::Receipt(ReceiptState::OtherStore { .. }) => "other-store",
+            Kind::Receipt(_) => "unreadable",
+            Kind::Seal => "exchanged",
         }
     }
 }
@@ -212,7 +274,9 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
     };
     findings.extend(verdict.late.iter().map(late));
     let store = survey.identity.map(|header| header.store);
+    let is_empty = outcome == Outcome::Clean && end.is_none();
     let head = end.map(|end| end.head.position);
+    let head = head.or(is_empty.then_some(Position::ZERO));
     let judge = |receipt: &Receipt| (*receipt, survey.witness.judge(receipt, store, head));
     let receipts: Vec<_> = survey.options.receipts.iter().map(judge).collect();
     findings.extend(receipts.iter().filter_map(broken_receipt));
@@ -419,6 +483,12 @@ fn broken_receipt((receipt, state): &(Receipt, ReceiptState)) -> Option<Finding>
                 receipt.chain
             )
         }
+        ReceiptState::Ahead {
+            head: Position::ZERO,
+        } => format!(
+            "there is no log, and position {} of it was acknowledged",
+            receipt.position
+        ),
         ReceiptState::Ahead { head } => {
             format!("the log ends at position {head}, what was acknowledged behind it is not there")
         }

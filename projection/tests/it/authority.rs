@@ -269,7 +269,7 @@ fn compare(scene: &Scene) -> Result<(), TestCaseError> {
     let head = Position(scene.frames());
     let (mut projector, mut authority) = (Projector::new(), Authority::new());
     projector
-        .run(&scene.log, None, &mut [&mut authority])
+        .read(&scene.store, None, &mut [&mut authority])
         .expect("the log reads");
     prop_assert_eq!(projector.position(), head);
     prop_assert_eq!(projector.findings(), &[]);
@@ -348,7 +348,7 @@ fn told_with_holders(stretches: &[Interval], pool: &Pool) -> Vec<Told> {
 fn kept_as_replayed(scene: &Scene) -> Result<(), TestCaseError> {
     let (mut projector, mut authority) = (Projector::new(), Authority::new());
     projector
-        .run(&scene.log, None, &mut [&mut authority])
+        .read(&scene.store, None, &mut [&mut authority])
         .expect("the log reads");
     let sessions = (0..projector.state().sessions.len()).map(|n| SessionNo(n as u64));
     let mut subjects: Vec<About> = sessions.clone().map(About::Session).collect();

@@ -30,8 +30,17 @@ fn size() -> usize {
     if is_exhaustive() { 300 } else { 120 }
 }
 
+/// What `verify` says; each byte of each segment is accounted for, whatever was done to it.
 fn judged(image: &Image) -> Report {
-    verify(image, &Options::default())
+    let report = verify(image, &Options::default());
+    let bytes: usize = image.segments.values().map(|bytes| bytes.len()).sum();
+    assert_eq!(
+        report.coverage.accounts.sum(),
+        bytes as u64,
+        "{:?}",
+        report.coverage
+    );
+    report
 }
 
 /// With the receipt of the newest frame, as somebody holds it outside.

@@ -8,6 +8,7 @@ mod bundles;
 mod cases;
 mod checkouts;
 mod corruption;
+mod embedding;
 mod forgery;
 mod git;
 mod guards;

@@ -61,7 +61,7 @@ fn what_does_not_stand_is_passed_over_and_reported() {
     let mut look = |entry: &Entry, _: &State| shown.push(entry.at.position.0);
     let mut projector = Projector::new();
     projector
-        .run(&scene.log, None, &mut [&mut look])
+        .read(&scene.store, None, &mut [&mut look])
         .expect("the log reads");
     assert_eq!(shown, [1, 2, 3]);
     assert_eq!(projector.position(), Position(4));
@@ -85,7 +85,7 @@ fn a_projection_sees_what_the_entry_was_decided_on() {
         seen.push((entry.events[0].word(), before.at.position.0, generation));
     };
     Projector::new()
-        .run(&scene.log, None, &mut [&mut look])
+        .read(&scene.store, None, &mut [&mut look])
         .expect("the log reads");
     assert_eq!(
         seen,
@@ -114,7 +114,8 @@ fn going_on_from_a_state_is_the_same_as_coming_from_the_start() {
             .expect("the log reads");
         assert_eq!(half.position(), Position(stop));
         let mut rest = Projector::from_state(half.state().clone());
-        rest.run(&scene.log, None, &mut []).expect("the log reads");
+        rest.read(&scene.store, None, &mut [])
+            .expect("the log reads");
         assert_eq!(rest.state(), whole.state());
     }
 }
@@ -132,10 +133,6 @@ fn a_position_beyond_the_head_is_refused() {
         beyond(projector.read(&scene.store, Some(Position(2)), &mut [])),
         (1, 2)
     );
-    assert_eq!(
-        beyond(projector.run(&scene.log, Some(Position(2)), &mut [])),
-        (1, 2)
-    );
 }
 
 #[test]
@@ -146,19 +143,19 @@ fn following_waits_for_what_is_still_to_come() {
     let mut look = |entry: &Entry, _: &State| words.extend(entry.events.iter().map(Event::word));
     let mut projector = Projector::new();
     projector
-        .run(&scene.log, None, &mut [&mut look])
+        .read(&scene.store, None, &mut [&mut look])
         .expect("the log reads");
     let nothing = Deadline::after(Duration::ZERO);
     assert!(
         !projector
-            .follow(&scene.log, nothing, &mut [&mut look])
+            .follow(&scene.store, nothing, &mut [&mut look])
             .expect("the log reads")
     );
     std::thread::scope(|threads| {
         threads.spawn(|| scene.play("note one as=api@1"));
         assert!(
             projector
-                .follow(&scene.log, Deadline::NEVER, &mut [&mut look])
+                .follow(&scene.store, Deadline::NEVER, &mut [&mut look])
                 .expect("the log reads")
         );
     });

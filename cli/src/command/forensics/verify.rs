@@ -51,7 +51,6 @@ impl Args {
             Some(dir) => dir,
             None => ctx.dir()?,
         };
-        exists(&dir)?;
         let receipt = |text: &String| {
             text.parse::<Receipt>()
                 .map_err(|error| Stop::from(Fault::usage(error.to_string())))
@@ -60,7 +59,11 @@ impl Args {
             .expected_head
             .iter()
             .map(receipt)
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        // That there is no log is a finding to whoever was given a receipt of it.
+        if receipts.is_empty() {
+            exists(&dir)?;
+        }
         let report = settled(&dir, receipts);
         let verified = replayed(ctx, &dir, report);
         if ctx.out.is_json() {
@@ -216,6 +219,18 @@ fn people(ctx: &mut Context, dir: &Path, verified: &Verified) -> Result<(), Stop
         "  {} frames in {} segments, {} bytes; good up to position {}",
         coverage.frames, coverage.segments, coverage.bytes, coverage.horizon
     ))?;
+    let accounts = &coverage.accounts;
+    ctx.out.say(format_args!(
+        "  bytes: {} of headers, {} of frames, {} zeros, {} bad, {} late, {} unread; {} segments sealed, {} closed and unsealed",
+        accounts.headers,
+        accounts.frames,
+        accounts.zeros,
+        accounts.bad,
+        accounts.late,
+        accounts.unread,
+        coverage.seals,
+        coverage.unsealed
+    ))?;
     ctx.out
         .say(format_args!("  checked: {}", verified.checks().join(", ")))?;
     for skipped in &coverage.skipped {
@@ -273,6 +288,9 @@ fn kept(state: &ReceiptState) -> String {
         ReceiptState::Differs { found } => {
             format!("another frame stands there, with chain {found}")
         }
+        ReceiptState::Ahead {
+            head: tenure_projection::log::position::Position::ZERO,
+        } => "there is no log".to_owned(),
         ReceiptState::Ahead { head } => format!("the log ends before it, at position {head}"),
         ReceiptState::Unreadable => "no good frame stands there".to_owned(),
         ReceiptState::OtherStore { found } => {
@@ -301,6 +319,7 @@ fn rule(finding: &Finding) -> (Position, &'static str, String, String) {
 
 fn object(verified: &Verified) -> Object {
     let (report, coverage) = (&verified.report, &verified.report.coverage);
+    let accounts = &coverage.accounts;
     let mut skipped: Vec<Value> = coverage
         .skipped
         .iter()
@@ -319,6 +338,7 @@ fn object(verified: &Verified) -> Object {
             "position": finding.positions.map(|p| p.first.0),
             "positions": finding.positions.map(|p| p.to_string()),
             "kind": finding.kind.code(),
+            "cause": finding.kind.cause(),
             "meaning": finding.meaning,
             "next": finding.next.to_string(),
         })
@@ -355,6 +375,16 @@ fn object(verified: &Verified) -> Object {
                 "bytes": coverage.bytes,
                 "frames": coverage.frames,
                 "segments": coverage.segments,
+                "sealed": coverage.seals,
+                "unsealed": coverage.unsealed,
+                "accounted": {
+                    "headers": accounts.headers,
+                    "frames": accounts.frames,
+                    "zeros": accounts.zeros,
+                    "bad": accounts.bad,
+                    "late": accounts.late,
+                    "unread": accounts.unread,
+                },
                 "checks": verified.checks(),
                 "skipped": skipped,
                 "horizon": coverage.horizon.0,

@@ -53,7 +53,7 @@ fn a_deciding_kind_of_a_newer_program_grants_nothing_and_stops_appends() {
     let mut shown = 0;
     let mut count = |_: &tenure_core::event::Entry, _: &tenure_core::state::State| shown += 1;
     projector
-        .run(&scene.log, None, &mut [&mut count])
+        .read(&scene.store, None, &mut [&mut count])
         .expect("it reads on");
     let position = Position(2);
     assert_eq!(
