@@ -41,6 +41,10 @@ struct Kept {
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
+/// Plays it all, and fails where something is not as it should be.
+///
+/// # Errors
+/// Whatever the store says.
 pub fn main() -> Outcome {
     let room = tempfile::tempdir()?;
     let dir = room.path().join("store");

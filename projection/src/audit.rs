@@ -210,7 +210,6 @@ impl Audit {
     }
 
     /// What was found.
-    #[must_use]
     pub fn into_report(self) -> Report {
         self.report
     }
