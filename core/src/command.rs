@@ -422,7 +422,8 @@ wire_kinds! {
             /// The digest of its history there.
             hash: HistoryHash,
         }
-        /// Begins a session in the tree of the token presented, whose history begins as that of another in it.
+        /// Begins a session in the tree of another, whose history begins as that one's. Under a token of that tree;
+        /// without one the tree is claimed, if nobody holds it and the other was delegated.
         35 "branch-in-tree" BranchInTree {
             /// The other.
             source: TextId,

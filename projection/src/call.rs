@@ -290,8 +290,9 @@ pub enum Verb {
         labels: Vec<Label>,
         /// The checkout it works in.
         checkout: Option<PathBuf>,
-        /// Whether it joins the tree of the token presented, which has to be the source's; else it is the root
-        /// of a tree of its own, and needs no token.
+        /// Whether it stays in the source's tree, under the token presented, which has to be of that tree; without
+        /// a token it claims the tree of a source that was delegated, if nobody holds it (TRE-9). Else it is the
+        /// root of a tree of its own, and needs no token.
         in_tree: bool,
     },
     /// Says that what the session that the token names recorded so far came from elsewhere.

@@ -66,6 +66,10 @@ pub(super) fn delegated(state: &mut State, e: &Delegated) {
     };
     tree.grown = true;
     tree.members.push(e.session);
+    // The branch for which the same frame claimed the tree: it can be written at once (TRE-9).
+    if tree.standing == TreeStanding::Adopting {
+        tree.standing = TreeStanding::Owned;
+    }
     let epoch = tree.epoch;
     if let Some(record) = state.sessions.get_mut(e.session.index()) {
         record.root = e.root;

@@ -3,17 +3,20 @@
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
+use alloc::vec::Vec;
 
-use crate::command::{Branch, BranchInTree, Revert};
-use crate::event::{Branched, Delegated, Registered, Reverted, TreeFence};
+use crate::command::{Bearer, Branch, BranchInTree, Revert};
+use crate::event::{Branched, Claimed, Delegated, Event, Registered, Reverted, TreeFence};
 use crate::generation::Generation;
+use crate::holder::Verdict;
 use crate::history::{FoundRecord, Point};
 use crate::id::{Position, SessionNo};
 use crate::refusal::{Code, Refusal, Relation};
-use crate::state::{Session, State};
+use crate::state::{Session, State, TreeStanding};
 use crate::text::TextId;
 
 use super::Decision;
+use super::adopt::{Target, evidence, held};
 use super::guard::Ask;
 use super::session::grant;
 
@@ -35,17 +38,11 @@ pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
 }
 
 /// The same within a tree, which needs the authority of that tree: a current token of any session of it
-/// (BRN-17, BRN-20). The session of the token is the parent.
+/// (BRN-17, BRN-20), or a tree that nobody holds, which the same frame claims (TRE-9).
 pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision, Refusal> {
-    let author = ask.author()?;
-    let state = ask.state;
-    let (number, record) = ask.session(c.source)?;
-    let root = state.sessions[author.session.index()].root;
-    if record.root != root {
-        ask.refuse(foreign_tree(ask, number, author.session))?;
-    }
+    let joining = joining(ask, c.source, c.bearer)?;
     let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
-    let (session, generation) = newcomer(state);
+    let (session, generation) = newcomer(ask.state);
     let registered = Registered {
         session,
         name: c.name,
@@ -56,19 +53,64 @@ pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision,
     };
     let delegated = Delegated {
         session,
-        root,
-        parent: author.session,
+        root: joining.tree.root,
+        parent: joining.parent,
     };
-    let tree = TreeFence {
-        root,
-        epoch: state.sessions[root.index()].tree.epoch,
-    };
-    let events = vec![
+    let mut events = Vec::with_capacity(4);
+    events.extend(joining.claimed.map(Event::from));
+    events.extend([
         registered.into(),
         delegated.into(),
         branched(ask, source, at).into(),
-    ];
-    Ok(grant(session, None, generation, Some(tree), events))
+    ]);
+    let tree = Some(joining.tree);
+    Ok(grant(session, None, generation, tree, events))
+}
+
+/// How a branch comes into the tree of its source.
+struct Joining {
+    parent: SessionNo,
+    /// The tree, at the epoch that the branch is granted under.
+    tree: TreeFence,
+    /// What takes the tree over first, where nobody held it.
+    claimed: Option<Claimed>,
+}
+
+/// Under a token its session is the parent. Without one a session that was delegated can be branched in a tree
+/// that nobody holds: the branch stands where its source does, and whoever makes it holds the tree.
+fn joining(ask: Ask<'_>, source: TextId, bearer: Bearer) -> Result<Joining, Refusal> {
+    let presented = ask.request.input.presented;
+    let author = presented.map(|_| ask.author()).transpose()?;
+    let at = Target::named(ask, source)?;
+    if let Some(author) = author {
+        if ask.state.sessions[author.session.index()].root != at.root {
+            ask.refuse(foreign_tree(ask, at.number, author.session))?;
+        }
+        return Ok(Joining {
+            parent: author.session,
+            tree: at.this_epoch(),
+            claimed: None,
+        });
+    }
+    let parent = ask.found(at.session.parent, || ask.missing_token())?;
+    let (verdict, proofs) = evidence(ask, at);
+    let holder = ask.state.tree_holder(at.root);
+    let pending = at.tree.standing == TreeStanding::PendingPublish;
+    if pending || (holder.is_some() && verdict != Verdict::Dead) {
+        ask.refuse(held(ask, at, verdict, proofs))?;
+    }
+    let tree = at.next_epoch(ask)?;
+    let claimed = Claimed {
+        root: tree.root,
+        epoch: tree.epoch,
+        bearer,
+        forced: None,
+    };
+    Ok(Joining {
+        parent,
+        tree,
+        claimed: Some(claimed),
+    })
 }
 
 /// The number and generation that a new name gets.

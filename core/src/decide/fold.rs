@@ -98,6 +98,12 @@ impl<'a> Look<'a> {
                 | [E::Registered(_), E::Branched(_)]
                 | [E::Registered(_), E::Delegated(_)]
                 | [E::Registered(_), E::Delegated(_), E::Branched(_)]
+                | [
+                    E::Claimed(_),
+                    E::Registered(_),
+                    E::Delegated(_),
+                    E::Branched(_),
+                ]
                 | [E::Registered(_), E::Reserved(_)],
             ) => self.entry.fence.named.is_none(),
             (

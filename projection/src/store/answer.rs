@@ -173,7 +173,13 @@ pub(super) fn answer(state: &State, texts: &Texts, events: &[Event]) -> Answer {
         Some(Event::Warned(e)) => return met(state, texts, e.session, &e.writes, true),
         _ => {}
     }
-    if let [Event::Registered(e), .., Event::Branched(branch)] = events
+    if let [.., Event::Registered(e), Event::Branched(branch)]
+    | [
+        ..,
+        Event::Registered(e),
+        Event::Delegated(_),
+        Event::Branched(branch),
+    ] = events
         && let Answer::Granted(grant) = granted(state, e.session, e.generation)
     {
         return Answer::Branched {

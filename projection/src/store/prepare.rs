@@ -127,10 +127,16 @@ fn about_a_holder(
     }
     Ok(match verb {
         Verb::HandOff { to, .. } => evidence(store, to, |_, _| true)?,
-        Verb::Branch { source, labels, .. } => {
-            store.catch_up()?;
+        Verb::Branch {
+            source,
+            labels,
+            in_tree,
+            ..
+        } => {
+            // Without a token, who holds the tree may be in the way.
+            let evidence = evidence(store, source, |_, _| *in_tree)?;
             labels_fit(store, source, labels)?;
-            None
+            evidence
         }
         Verb::Adopt { name, labels, .. }
         | Verb::AdoptTree { name, labels, .. }

@@ -24,10 +24,11 @@ pub struct Args {
     /// The last record that it takes over [default: the newest outside every call and approval]
     #[arg(long, value_name = "P")]
     at: Option<String>,
-    /// Join the tree of --as, which has to be the source's; else it is the root of a tree of its own
-    #[arg(long, requires = "token")]
+    /// Stay in the tree of the source; else it is the root of a tree of its own. Without --as, a branch of a
+    /// session that was delegated claims its tree, if nobody holds it
+    #[arg(long)]
     in_tree: bool,
-    /// A current token of the source's tree, or @FILE that holds it
+    /// A current token of the source's tree, or @FILE that holds it; its session becomes the parent
     #[arg(long = "as", value_name = "TOKEN", requires = "in_tree")]
     token: Option<OsString>,
     #[command(flatten)]

@@ -160,13 +160,25 @@ impl<'a> Look<'a> {
             .state
             .session(e.session)
             .is_none_or(|known| known.root != e.session || known.tree.members.is_empty());
+        let owned = self.state.standing(e.parent) == Some(Standing::Granted)
+            && self.keeps(e.root)
+            && self.stands_so(e.root, &[TreeStanding::Owned, TreeStanding::PendingPublish]);
         in_tree
             && free
             && e.session != e.root
             && self.grants_to(e.session)
-            && self.state.standing(e.parent) == Some(Standing::Granted)
-            && self.keeps(e.root)
-            && self.stands_so(e.root, &[TreeStanding::Owned, TreeStanding::PendingPublish])
+            && (owned || self.branches_and_claims(e))
+    }
+
+    /// Whether the frame claims the tree for a branch that stands where its source does (TRE-9).
+    fn branches_and_claims(self, e: &Delegated) -> bool {
+        let [Event::Claimed(claimed), .., Event::Branched(branch)] = &*self.entry.events else {
+            return false;
+        };
+        let source = self.state.session(branch.source);
+        claimed.root == e.root
+            && claimed.forced.is_none()
+            && source.is_some_and(|s| s.root == e.root && s.parent == Some(e.parent))
     }
 
     fn claimed(self, e: &Claimed) -> bool {

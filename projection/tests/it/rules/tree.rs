@@ -10,6 +10,7 @@ use tenure_core::state::TreeStanding;
 use crate::balky::Balky;
 use crate::scene::Scene;
 
+mod branches;
 mod forged;
 mod handles;
 mod recovery;

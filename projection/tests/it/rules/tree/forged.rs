@@ -13,16 +13,16 @@ use super::super::forged::frames::{
 };
 use crate::scene::Scene;
 
-const MAIN: SessionNo = SessionNo(0);
-const ONE: SessionNo = SessionNo(1);
-const TWO: SessionNo = SessionNo(2);
+pub(super) const MAIN: SessionNo = SessionNo(0);
+pub(super) const ONE: SessionNo = SessionNo(1);
+pub(super) const TWO: SessionNo = SessionNo(2);
 const WEB: SessionNo = SessionNo(3);
 const GONE: SessionNo = SessionNo(4);
-const FRESH: SessionNo = SessionNo(5);
+pub(super) const FRESH: SessionNo = SessionNo(5);
 const TEXTS: &[&str] = &["fresh", "gone", "main", "one"];
 
 /// Root `main` at epoch 1 with `one` and `two`; `web` alone; `gone` retired.
-fn scene(more: &str) -> Scene {
+pub(super) fn scene(more: &str) -> Scene {
     let scene = Scene::new();
     scene.play(
         "register main pid=500
@@ -36,7 +36,7 @@ fn scene(more: &str) -> Scene {
     scene
 }
 
-fn of(fence: Fence, root: SessionNo, epoch: u64) -> Fence {
+pub(super) fn of(fence: Fence, root: SessionNo, epoch: u64) -> Fence {
     Fence {
         tree: Some(TreeFence {
             root,
@@ -57,7 +57,7 @@ fn claim(root: SessionNo, epoch: u64) -> Fence {
     )
 }
 
-fn delegated(session: SessionNo, root: SessionNo, parent: SessionNo) -> Event {
+pub(super) fn delegated(session: SessionNo, root: SessionNo, parent: SessionNo) -> Event {
     Delegated {
         session,
         root,
@@ -66,7 +66,7 @@ fn delegated(session: SessionNo, root: SessionNo, parent: SessionNo) -> Event {
     .into()
 }
 
-fn claimed(root: SessionNo, epoch: u64) -> Event {
+pub(super) fn claimed(root: SessionNo, epoch: u64) -> Event {
     Claimed {
         root,
         epoch: Epoch(epoch),
@@ -373,15 +373,7 @@ fn never() -> Vec<(&'static str, Fence, Vec<Event>)> {
 fn events_about_trees_are_honoured_under_their_own_fences_only() {
     let mut kinds = std::collections::BTreeSet::new();
     for case in cases() {
-        let scene = scene(case.before);
-        scene.forge(&case.fence, TEXTS, &case.events);
-        assert_eq!(
-            scene.run("findings"),
-            "",
-            "{:?} under {:?}",
-            case.events,
-            case.fence
-        );
+        stands(case.before, &case.fence, &case.events);
         kinds.extend(case.events.iter().map(Event::kind));
         for other in &case.not_under {
             refuses(case.before, other, &case.events);
@@ -398,7 +390,13 @@ fn events_about_trees_are_honoured_under_their_own_fences_only() {
     }
 }
 
-fn refuses(before: &str, fence: &Fence, events: &[Event]) {
+pub(super) fn stands(before: &str, fence: &Fence, events: &[Event]) {
+    let scene = scene(before);
+    scene.forge(fence, TEXTS, events);
+    assert_eq!(scene.run("findings"), "", "{events:?} under {fence:?}");
+}
+
+pub(super) fn refuses(before: &str, fence: &Fence, events: &[Event]) {
     let scene = scene(before);
     let old = scene.state();
     scene.forge(fence, TEXTS, events);

@@ -92,6 +92,7 @@ fn words(command: &str, target: &str) -> String {
         "publish" => "publish main".into(),
         "claim" => format!("claim {target} pid=600"),
         "adopt" => format!("adopt {target} pid=600"),
+        "branch-in-tree" => format!("branch {target} new in-tree pid=600"),
         "adopt-tree" => format!("adopt {target} tree pid=600"),
         "adopt-claimed" => format!("adopt {target} pid=500"),
         "rollback" => "rollback main".into(),
@@ -182,7 +183,7 @@ fn rows() -> Vec<Vec<&'static str>> {
         .collect()
 }
 
-/// TRE-3, TRE-1, TRE-2, TRE-4, TRE-5, TRE-6, TRE-10, TRE-13, TRE-17, ADO-3, ADO-4, ADO-5, ADO-10, ADO-11, LIV-13:
+/// TRE-3, TRE-1, TRE-2, TRE-4, TRE-5, TRE-6, TRE-9, TRE-10, TRE-13, TRE-17, ADO-3, ADO-4, ADO-5, ADO-10, ADO-11, LIV-13:
 /// each asker in each standing is answered as the page says, and a refused one changes nothing.
 #[test]
 fn every_standing_asker_and_command_is_answered_as_the_page_says() {
@@ -223,7 +224,7 @@ fn every_standing_asker_and_command_is_answered_as_the_page_says() {
     let standings = TreeStanding::ALL.len();
     assert_eq!(
         rows.len() - 2,
-        standings * 14,
+        standings * 15,
         "every command in every standing"
     );
     assert!(tried > 200, "{tried}");
