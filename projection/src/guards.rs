@@ -5,12 +5,16 @@
 
 mod commit;
 mod locks;
+mod refs;
 mod repository;
 mod shell;
+mod switch;
 
 pub use commit::{Along, Claim, Located, Staged, locate_staged};
 pub use locks::{
     Doubt, Kept, LockFile, LockVerdict, Locks, Removed, judge_lock, locks, owners, unlock,
 };
+pub use refs::RefClaim;
 pub use repository::{GitRepository, GuardError, Worktree};
 pub use shell::{Change, GitCommand, changing, classify, only_looks};
+pub use switch::{Switch, head};

@@ -1,8 +1,11 @@
 //! guard: hooks in real repositories, asked by real git.
 
+mod branches;
 mod commit;
 mod hooks;
 mod locks;
+mod refs;
+mod removable;
 
 use std::fs;
 use std::path::{Path, PathBuf};

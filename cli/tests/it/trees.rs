@@ -1,5 +1,7 @@
 //! Trees in the words of the program: `register --parent`, `adopt`, `adopt --tree`, `release`, `tree`, `who tree:`.
 
+mod branches;
+
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
@@ -239,7 +241,7 @@ fn adopt_all_claims_each_tree_once() {
     }
 }
 
-/// DIS-16, D15: sessions, show and tree say parent and tree, to people and to programs.
+/// DIS-16: sessions, show and tree say parent and tree, to people and to programs.
 #[test]
 fn what_is_shown_of_a_tree() {
     let user = Terminal::new();

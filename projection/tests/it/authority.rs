@@ -105,6 +105,7 @@ pub fn step() -> impl Strategy<Value = String> {
         1 => session().prop_map(|s| format!("rollback {s} epoch=current")),
         1 => token().prop_map(|t| format!("release {} as={t}", t.split('@').next().unwrap_or(&t))),
         1 => (session(), token()).prop_map(|(s, t)| format!("adopt {s} as={t} pid=502")),
+        1 => (session(), 0..9).prop_map(|(s, n)| format!("branch {s} b{n} in-tree pid=503")),
         2 => (token(), 0..2).prop_map(|(t, n)| format!("role take lead hall{n} as={t}{}", ["", " pid=77"][n as usize])),
         1 => token().prop_map(|t| format!("role release lead hall0 as={t}")),
         1 => Just("role clear lead hall1 reason=enough".to_owned()),

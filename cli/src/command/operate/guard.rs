@@ -14,6 +14,7 @@ mod git;
 mod hook;
 mod hooks;
 mod install;
+mod removable;
 mod shell;
 pub mod status;
 mod trial;
@@ -43,6 +44,8 @@ enum Verb {
     Unlock(unlock::Args),
     /// Which git commands in a shell line change something, and who else is at work there
     Shell(shell::Args),
+    /// Whether a directory may be removed: who is at work there, what is not committed, which locks are held
+    MayRemove(removable::Args),
     /// What the hooks call
     #[command(hide = true)]
     Hook(hook::Args),
@@ -92,6 +95,7 @@ impl Args {
             Verb::Test(args) => args.run(ctx),
             Verb::Unlock(args) => args.run(ctx),
             Verb::Shell(args) => args.run(ctx),
+            Verb::MayRemove(args) => args.run(ctx),
             Verb::Hook(args) => args.run(ctx),
         }
     }

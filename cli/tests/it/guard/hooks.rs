@@ -191,7 +191,7 @@ fn linked_worktrees_are_guarded_too() {
     assert_eq!(value.expect("git runs").stdout, b"mine\n");
 }
 
-/// D13: what is not enforced is said, whatever the reason; and a test that is not held says so too.
+/// What is not enforced is said, whatever the reason; and a test that is not held says so too.
 #[test]
 fn status_says_what_is_really_enforced() {
     use std::os::unix::fs::PermissionsExt;

@@ -57,6 +57,37 @@ fn locks_are_listed_with_who_has_them() {
     assert!(ground.at(packed).exists() && ground.at(index).exists());
 }
 
+/// D08: with a lock goes who shares the index of which worktree, whether or not git can be asked who made it.
+#[test]
+fn whoever_shares_the_index_is_named_with_its_lock() {
+    let ground = Ground::new();
+    ground.git("worktree add -q ../w");
+    let sharing = || ground.tenure("--json guard status").object()["sharing"].clone();
+    let web = &sharing()[0];
+    assert_eq!(web["session"], "web");
+    assert_eq!(web["worktree"], ground.at("r").to_string_lossy().as_ref());
+    assert_eq!(
+        sharing().as_array().map(Vec::len),
+        Some(1),
+        "api works nowhere"
+    );
+    let line = "web shares the index of ";
+    assert!(!ground.tenure("guard status").out.contains(line));
+    fs::write(ground.at("r/.git/index.lock"), "").expect("written");
+    ground.write("own/b", "2");
+    for _ in 0..4 {
+        ground.try_git("add own/b").ended(128);
+    }
+    let people = ground.tenure("guard status").out;
+    assert!(
+        people.contains(line) && people.contains("index.lock: "),
+        "{people}"
+    );
+    assert!(ground.at("r/.git/index.lock").exists());
+    ground.user.play("retire web@1");
+    assert_eq!(sharing(), json!([]));
+}
+
 fn uid() -> u32 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata("/proc/self").expect("there").uid()

@@ -86,6 +86,7 @@ impl Dice {
             3 => format!("branch {name} b{} at={near}", self.roll(40)),
             4 => format!("branch b{} {other} at={near}", self.roll(40)),
             5 => format!("rename {name} {other} as={token}"),
+            6 if self.roll(2) == 0 => format!("branch {name} b{} in-tree{key}", self.roll(40)),
             6 => format!("branch {name} b{} in-tree as={token}{key}", self.roll(40)),
             7 => format!("import there as={token}"),
             _ => format!("record text{} as={token}{more}{key}", self.roll(3)),

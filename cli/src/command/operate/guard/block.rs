@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::Policy;
 
 /// The version of the block's text.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// What a shell script that we wrote says in its second line.
 pub const OURS: &str =
     "# Written by `tenure guard install`; `tenure guard uninstall` takes it away.";
@@ -101,9 +101,9 @@ fn unquoted(text: &[u8]) -> Option<OsString> {
 /// What runs the program. Any exit but 0 and 1 means that nothing was checked: it failed, or is not there.
 const ASK: &str = r#"tenure_said=0
 if [ -x "$tenure_program" ]; then
-    @INPUT@TENURE_STORE="${TENURE_STORE:-$tenure_store}" "$tenure_program" guard hook @HOOK@ \
-        --policy "$tenure_policy" --deletions-max "$tenure_deletions" || tenure_said=$?
-else
+    TENURE_STORE="${TENURE_STORE:-$tenure_store}" "$tenure_program" guard hook @HOOK@ \
+        --policy "$tenure_policy" --deletions-max "$tenure_deletions" @INPUT@|| tenure_said=$?
+@DATA@else
     tenure_said=127
     echo "tenure guard: $tenure_program is not there" >&2
 fi
@@ -117,15 +117,36 @@ case $tenure_said in
 esac
 "#;
 
-/// Refs move often: without a token, and in the states that decide nothing, no process is started. What comes
+/// Refs move often: without a token, and in the states that decide nothing, no process is started; nor for a lone note of
+/// git's (`AUTO_MERGE` goes with every commit). The first lines are read without a process of their own. What comes
 /// behind the block still reads what git wrote to the hook.
 const REFS: &str = r#"if [ "${1-}" = prepared ] && [ -n "${TENURE_TOKEN_FILE-}${TENURE_TOKEN-}" ]; then
-tenure_refs=$(cat)
-@ASK@exec <<TENURE_REFS
+tenure_refs=
+tenure_more=4
+while [ "$tenure_more" -gt 0 ] && IFS= read -r tenure_line; do
+    tenure_refs="${tenure_refs:+$tenure_refs
+}$tenure_line"
+    tenure_more=$((tenure_more - 1))
+done
+if [ "$tenure_more" -eq 0 ]; then
+    tenure_line=$(cat)
+    tenure_refs="$tenure_refs${tenure_line:+
+$tenure_line}"
+fi
+tenure_name=${tenure_refs##* }
+case "$tenure_more:$tenure_name" in
+3:HEAD | 3:*[!A-Z_]* | [!3]:*)
+@ASK@;;
+esac
+exec <<TENURE_REFS
 $tenure_refs
 TENURE_REFS
 fi
 "#;
+
+/// How the refs reach the program.
+const INPUT: &str = "<<TENURE_REFS ";
+const DATA: &str = "$tenure_refs\nTENURE_REFS\n";
 
 /// The block of a hook.
 #[must_use]
@@ -151,10 +172,10 @@ pub fn text(hook: Guarded, settings: &Settings) -> Vec<u8> {
     ]);
     let ask = ASK.replace("@HOOK@", hook.name());
     let body = match hook {
-        Guarded::PreCommit => ask.replace("@INPUT@", ""),
+        Guarded::PreCommit => ask.replace("@INPUT@", "").replace("@DATA@", ""),
         Guarded::ReferenceTransaction => {
-            let piped = ask.replace("@INPUT@", r#"printf '%s\n' "$tenure_refs" | "#);
-            REFS.replace("@ASK@", &piped)
+            let ask = ask.replace("@INPUT@", INPUT).replace("@DATA@", DATA);
+            REFS.replace("@ASK@", &ask)
         }
     };
     block.extend_from_slice(body.as_bytes());

@@ -150,15 +150,115 @@ pub fn staged(top: &Path) -> Result<Vec<Staged>, Stop> {
         "-z",
     ];
     let text = ask(git(top, &words.map(OsStr::new)))?.unwrap_or_default();
+    Ok(by_status(&text))
+}
+
+/// Commits of branches that are shown of what a move loses.
+const DROPPED_MAX: &str = "--max-count=1000";
+
+/// The paths that commits change which no branch has any more once these branches moved: their names, and what they
+/// move to (zeros: they go).
+///
+/// # Errors
+/// When git fails.
+pub fn dropped(top: &Path, branches: &[(&[u8], &[u8])]) -> Result<Vec<Staged>, Stop> {
+    let fixed = [
+        // Whoever shows signatures shows them elsewhere.
+        "-c",
+        "log.showSignature=false",
+        "log",
+        "--ignore-missing",
+        "--format=",
+        "--name-status",
+        "--no-renames",
+        "--no-ext-diff",
+        "-z",
+        DROPPED_MAX,
+    ];
+    let word = |parts: &[&[u8]]| OsString::from_vec(parts.concat());
+    let mut words: Vec<OsString> = fixed.iter().map(OsString::from).collect();
+    // A branch that is made is not there yet, and what is missing is ignored.
+    words.extend(
+        branches
+            .iter()
+            .map(|(name, _)| word(&[b"refs/heads/", name])),
+    );
+    words.push("--not".into());
+    let moved = branches
+        .iter()
+        .filter(|(_, new)| new.iter().any(|b| *b != b'0'));
+    words.extend(moved.map(|(_, new)| word(&[new])));
+    words.extend(
+        branches
+            .iter()
+            .map(|(name, _)| word(&[b"--exclude=", name])),
+    );
+    words.push("--branches".into());
+    let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
+    let text = ask(git(top, &words))?.unwrap_or_default();
+    let mut lost = by_status(&text);
+    lost.sort();
+    lost.dedup();
+    Ok(lost)
+}
+
+/// Status and path, each ended by a zero byte, as `-z --name-status` prints them.
+fn by_status(text: &[u8]) -> Vec<Staged> {
     let mut fields = text.split(|b| *b == 0);
-    let mut staged = Vec::new();
+    let mut found = Vec::new();
     while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
         if !path.is_empty() {
-            staged.push(Staged {
+            found.push(Staged {
                 path: path.to_vec(),
                 deleted: status.first() == Some(&b'D'),
             });
         }
     }
-    Ok(staged)
+    found
+}
+
+/// How many files below a directory are not committed: changed, staged, or new and not ignored.
+///
+/// # Errors
+/// When git fails, also where there is no checkout.
+pub fn uncommitted(at: &Path) -> Result<usize, Stop> {
+    let words = [
+        "status",
+        "--porcelain",
+        "--no-renames",
+        "-z",
+        "--untracked-files=all",
+        "--",
+        ".",
+    ];
+    let text = ask(elsewhere(at, &words.map(OsStr::new)))?.unwrap_or_default();
+    Ok(text
+        .split(|b| *b == 0)
+        .filter(|line| !line.is_empty())
+        .count())
+}
+
+/// How many commits of `HEAD` no branch, tag or remote has.
+///
+/// # Errors
+/// When git fails.
+pub fn on_no_branch(at: &Path) -> Result<usize, Stop> {
+    let head = ["rev-parse", "--verify", "--quiet", "HEAD"].map(OsStr::new);
+    if ask(elsewhere(at, &head))?.is_none() {
+        // Nothing was committed yet.
+        return Ok(0);
+    }
+    let words = [
+        "rev-list",
+        "--count",
+        "HEAD",
+        "--not",
+        "--branches",
+        "--tags",
+        "--remotes",
+    ];
+    let text = ask(elsewhere(at, &words.map(OsStr::new)))?.unwrap_or_default();
+    String::from_utf8_lossy(&text)
+        .parse()
+        .map_err(|_| Fault::new(Cause::Io, "git counted no commits".to_owned()).into())
 }

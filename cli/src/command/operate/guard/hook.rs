@@ -7,7 +7,6 @@
 //! | anything else | nothing was checked; the hook's own policy decides |
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +36,8 @@ use crate::output::{escape, human};
 use super::Policy;
 use super::ask::{Row, row};
 use super::git;
+
+mod refs;
 
 /// How long git waits for the ledger at most.
 const BOUND: Duration = Duration::from_secs(2);
@@ -75,6 +76,8 @@ struct Question {
     actor: Option<String>,
     policy: Policy,
     deletions_max: u32,
+    /// The guarded refs that are to move.
+    refs: Vec<refs::Moving>,
 }
 
 /// What was found, and what is said of it.
@@ -89,7 +92,11 @@ impl Args {
     /// # Errors
     /// When nothing could be asked: the hook's shell says so, and its policy decides.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
-        if self.hook == Calling::ReferenceTransaction && !moves_what_is_guarded()? {
+        let refs = match self.hook {
+            Calling::PreCommit => Vec::new(),
+            Calling::ReferenceTransaction => refs::guarded()?,
+        };
+        if self.hook == Calling::ReferenceTransaction && refs.is_empty() {
             return Ok(Exit::DONE);
         }
         let dir = ctx.dir()?;
@@ -100,6 +107,7 @@ impl Args {
             actor: ctx.actor(),
             policy: self.policy,
             deletions_max: self.deletions_max,
+            refs,
         };
         // A file system that hangs, or anything else that takes too long, must not hold git up.
         let (tell, told) = mpsc::channel();
@@ -123,35 +131,13 @@ impl Args {
     }
 }
 
-/// Reads what git says of the refs, to the end. Whether one of them is guarded.
-fn moves_what_is_guarded() -> Result<bool, Stop> {
-    let mut guarded = false;
-    for line in io::stdin().lock().split(b'\n') {
-        let line = line.map_err(|error| blind(&format!("the refs cannot be read: {error}")))?;
-        let name = line.splitn(3, |b| *b == b' ').nth(2).unwrap_or_default();
-        guarded |= is_guarded(name);
-    }
-    Ok(guarded)
-}
-
-/// The table of refs: a fetch moves what is remote, and what git notes about an operation follows refs that are
-/// guarded.
-fn is_guarded(name: &[u8]) -> bool {
-    let noted = |b: &u8| b.is_ascii_uppercase() || *b == b'_';
-    match name {
-        b"" => false,
-        b"HEAD" => true,
-        name if name.starts_with(b"refs/remotes/") => false,
-        name => !name.iter().all(noted),
-    }
-}
-
 /// Nothing could be asked. The code is none that the hook's shell takes for an answer.
 fn blind(why: &str) -> Stop {
     Fault::new(Cause::Io, format!("the ledger could not be asked: {why}")).into()
 }
 
-fn reason(stop: &Stop) -> String {
+/// What stopped something, in one sentence.
+pub(super) fn reason(stop: &Stop) -> String {
     match stop {
         Stop::Failed(fault) => fault.message.clone(),
         Stop::Refused(refusal) => refusal.message.clone(),
@@ -172,10 +158,7 @@ impl Question {
             return Ok(stale(view));
         }
         if hook == Calling::ReferenceTransaction {
-            return Ok(Finding {
-                row: Row::Clean,
-                lines: Vec::new(),
-            });
+            return self.moved(&reader, token);
         }
         // Git calls its hooks at the top of the checkout that is committed to.
         let top = std::env::current_dir().map_err(|e| Fault::file("find", Path::new("."), e))?;
@@ -190,7 +173,10 @@ impl Question {
         let row = row(&along, token.is_some(), self.deletions_max);
         let mut lines = self.said(row, &along);
         let row = match bypass().filter(|_| row.can_be_passed()) {
-            Some(why) => self.pass(row, &along, token, &top, why, &mut lines)?,
+            Some(why) => {
+                let by = ("pre-commit", token);
+                self.pass(row, &in_short(&along), by, &top, why, &mut lines)
+            }
             None => {
                 let recorded = token.map_or(Ok(()), |token| self.record(&along, token, &top));
                 match recorded {
@@ -255,16 +241,20 @@ impl Question {
     fn pass(
         &self,
         row: Row,
-        along: &[Along],
-        token: Option<Token>,
+        found: &str,
+        (hook, token): (&str, Option<Token>),
         top: &Path,
         why: String,
         lines: &mut Vec<String>,
-    ) -> Result<Row, Stop> {
+    ) -> Row {
+        let mut end = found.len().min(REASON_BYTES_MAX);
+        while !found.is_char_boundary(end) {
+            end -= 1;
+        }
         let verb = Verb::BypassGuard {
-            hook: "pre-commit".to_owned(),
+            hook: hook.to_owned(),
             checkout: top.to_owned(),
-            said: in_short(along),
+            said: found[..end].to_owned(),
             reason: why,
         };
         match self.write(verb, token) {
@@ -273,13 +263,13 @@ impl Question {
                     "passed by {BYPASS}, recorded at position {}",
                     done.at.position
                 ));
-                Ok(Row::Disclosed)
+                Row::Disclosed
             }
             Err(error) => {
                 lines.push(format!(
                     "{BYPASS} is set, and could not be recorded: {error}"
                 ));
-                Ok(row)
+                row
             }
         }
     }
@@ -403,41 +393,5 @@ fn words(foreign: &[&Along]) -> String {
 /// What the guard said, for the record.
 fn in_short(along: &[Along]) -> String {
     let one = |a: &Along| format!("{} {} of {}", a.claim.as_str(), a.paths.len(), a.name);
-    let mut said = along.iter().map(one).collect::<Vec<_>>().join("; ");
-    let mut end = said.len().min(REASON_BYTES_MAX);
-    while !said.is_char_boundary(end) {
-        end -= 1;
-    }
-    said.truncate(end);
-    said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_guarded;
-
-    /// GIT-7: a fetch is nobody's business; everything that changes what others build on is.
-    #[test]
-    fn refs_are_guarded_as_the_table_says() {
-        for name in [
-            "refs/remotes/origin/main",
-            "FETCH_HEAD",
-            "ORIG_HEAD",
-            "AUTO_MERGE",
-            "MERGE_HEAD",
-            "",
-        ] {
-            assert!(!is_guarded(name.as_bytes()), "{name}");
-        }
-        for name in [
-            "HEAD",
-            "refs/heads/main",
-            "refs/tags/v1",
-            "refs/stash",
-            "refs/notes/commits",
-            "refs/bisect/bad",
-        ] {
-            assert!(is_guarded(name.as_bytes()), "{name}");
-        }
-    }
+    along.iter().map(one).collect::<Vec<_>>().join("; ")
 }

@@ -5,16 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use tenure_projection::core::holder::Verdict;
+use tenure_projection::core::path::Level;
 use tenure_projection::guards::{GitRepository, LockFile, LockVerdict, Locks, locks, owners};
 use tenure_projection::host::{Hold, Host, Opener};
 use tenure_projection::reader::Reader;
+use tenure_projection::views::HolderView;
 
 use crate::clock;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::{Stop, shell_word};
 use crate::output::human::Line;
-use crate::output::{BAD, DIM, HEAD, Object, PLAIN, WARN};
+use crate::output::{BAD, DIM, HEAD, Object, PLAIN, WARN, human};
 
 use super::ask::{of_guard, repository};
 use super::block::{self, Guarded, Settings};
@@ -95,6 +98,7 @@ impl Args {
         let host = ctx.host();
         let locks = locks(&*host, &repository).map_err(|error| of_guard(&error))?;
         let owners = owners(&repository, &locks).map_err(|error| of_guard(&error))?;
+        let sharing = sharing(ctx, &repository);
         let enforced = hooks.iter().all(|h| h.standing == Standing::Enforced);
         if ctx.out.is_json() {
             let uids: Vec<Value> = owners
@@ -112,11 +116,18 @@ impl Args {
                     locks.found.iter().map(lock_object).collect::<Vec<_>>(),
                 )
                 .with("locks_cut", locks.cut)
+                .with(
+                    "sharing",
+                    sharing.iter().map(sharing_object).collect::<Vec<_>>(),
+                )
                 .with("uids", uids);
             ctx.out.object(&object)?;
         } else {
             ctx.out.lines(hook_lines(&hooks))?;
             ctx.out.lines(lock_lines(&locks))?;
+            if !locks.found.is_empty() {
+                ctx.out.lines(sharing.iter().map(sharing_line))?;
+            }
             if owners.len() > 1 {
                 ctx.out
                     .styled(WARN, "more than one user owns parts of this repository:")?;
@@ -143,6 +154,62 @@ pub fn is_guarded(ctx: &Context, repository: &GitRepository) -> bool {
         .filter(|hook| hook.worktree == repository.top)
         .peekable();
     here.peek().is_some() && here.all(|hook| hook.standing == Standing::Enforced)
+}
+
+/// A live session at work in a worktree: it shares the index there.
+struct Sharing {
+    worktree: PathBuf,
+    session: String,
+    holder: HolderView,
+}
+
+/// Who shares the index of each worktree. Of a store that cannot be read it is said that the hooks cannot read it either.
+fn sharing(ctx: &Context, repository: &GitRepository) -> Vec<Sharing> {
+    let Ok(reader) = ctx.reading() else {
+        return Vec::new();
+    };
+    let mut sharing = Vec::new();
+    for top in repository
+        .worktrees
+        .iter()
+        .filter_map(|tree| tree.top.as_ref())
+    {
+        let Ok((list, _)) = reader.shared_at(None, std::slice::from_ref(top)) else {
+            continue;
+        };
+        let views = ctx.look(&reader, |lens| {
+            let here = list
+                .iter()
+                .filter(|s| s.level == Level::Tree && s.former.is_none());
+            Ok(here.map(|s| lens.shared(s)).collect::<Vec<_>>())
+        });
+        for view in views.unwrap_or_default() {
+            let holder = view.holder.filter(|h| h.verdict != Verdict::Dead);
+            sharing.extend(holder.map(|holder| Sharing {
+                worktree: top.clone(),
+                session: view.session,
+                holder,
+            }));
+        }
+    }
+    sharing
+}
+
+fn sharing_object(sharing: &Sharing) -> Value {
+    serde_json::json!({
+        "worktree": sharing.worktree.to_string_lossy(),
+        "session": sharing.session,
+        "holder": human::holder(&sharing.holder),
+    })
+}
+
+fn sharing_line(sharing: &Sharing) -> Line {
+    let (name, worktree) = (&sharing.session, sharing.worktree.display());
+    let holder = human::holder(&sharing.holder);
+    (
+        PLAIN,
+        format!("{name} shares the index of {worktree}: {holder}"),
+    )
 }
 
 fn hooks(ctx: &Context, repository: &GitRepository) -> Result<Vec<Hooked>, Stop> {
