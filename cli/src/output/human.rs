@@ -334,6 +334,7 @@ pub fn shared(list: &[SharedView], instruction: Option<&str>) -> Vec<Line> {
 #[must_use]
 pub fn envelope(envelope: &EnvelopeView) -> Line {
     let (id, kind, state) = (envelope.id, envelope.kind.as_str(), envelope.state.as_str());
+    let age = age(envelope.issued, now());
     let reason = envelope
         .reason
         .map(|r| format!(" ({})", r.as_str()))
@@ -351,7 +352,7 @@ pub fn envelope(envelope: &EnvelopeView) -> Line {
     };
     (
         HEAD,
-        format!("{id}  {kind}  {state}{reason}  for {to}{from}{about}"),
+        format!("{id}  {kind}  {state}{reason}  for {to}{from}{about}, issued {age}"),
     )
 }
 

@@ -398,6 +398,7 @@ pub fn envelope(envelope: &EnvelopeView) -> Object {
         .with("reason", envelope.reason.map(|r| r.as_str()))
         .bytes("body", envelope.body.as_deref())
         .with("position", envelope.position.0)
+        .with("issued_at", rfc3339(envelope.issued))
 }
 
 /// Kind `who`.

@@ -12,6 +12,7 @@ fn pair() -> Terminal {
     user
 }
 
+/// E24: who reads a message sees when it was issued.
 #[test]
 fn a_message_goes_through_its_states() {
     let user = pair();
@@ -26,10 +27,15 @@ fn a_message_goes_through_its_states() {
     assert!(user.list("inbox web --pending").is_empty());
     assert_eq!(user.list("outbox web")[0]["state"], "delivered");
     user.play("ack e1 --as web@1");
-    assert_eq!(user.json("show e1")["state"], "acknowledged");
+    let shown = user.json("show e1");
+    assert_eq!(shown["state"], "acknowledged");
+    let sent = user.list("log --kind sent");
+    assert_eq!(shown["issued_at"], sent[0]["time"]);
     let people = user.run("inbox web").ended(0).out;
     assert!(
-        people.contains("e1  message  acknowledged") && people.contains("  | hello"),
+        people.contains("e1  message  acknowledged")
+            && people.contains(" ago\n")
+            && people.contains("  | hello"),
         "{people}"
     );
     assert!(user.run("inbox api").out.contains("no envelopes"));

@@ -3,7 +3,7 @@
 use tenure_core::command::Ref;
 use tenure_core::disclosure::{INSTRUCTION_REPOSITORY, INSTRUCTION_TREE, shared};
 use tenure_core::generation::Generation;
-use tenure_core::id::{EnvelopeNo, Position, SessionNo};
+use tenure_core::id::{EnvelopeNo, Position, SessionNo, Time};
 use tenure_core::path::Level;
 use tenure_core::state::{CancelReason, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
 
@@ -39,6 +39,8 @@ pub struct EnvelopeView {
     pub body: Option<Vec<u8>>,
     /// The frame that issued it.
     pub position: Position,
+    /// When that was, by the clock of who wrote it.
+    pub issued: Time,
 }
 
 impl Lens<'_> {
@@ -85,7 +87,14 @@ impl Lens<'_> {
             reason: (row.reason != CancelReason::None).then_some(row.reason),
             body,
             position: row.position,
+            issued: self.issued(row.position)?,
         }))
+    }
+
+    /// The time of a frame that issued an envelope.
+    fn issued(&self, at: Position) -> Result<Time, Error> {
+        let frame = self.frame(at)?;
+        Ok(frame.map_or(Time(0), |(entry, _)| entry.at.time))
     }
 
     /// Numbers of every envelope of a session, oldest first; only the open ones when `open`.

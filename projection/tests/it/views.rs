@@ -2,7 +2,7 @@
 
 use tenure_core::holder::{Answer as Seen, Verdict};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Position, RefusalNo};
-use tenure_core::state::DispatchState;
+use tenure_core::state::{DispatchState, EnvelopeState};
 use tenure_log::frame::Depth;
 use tenure_projection::error::Error;
 use tenure_projection::views::{EventView, Field, Lens, events, shown};
@@ -320,4 +320,22 @@ fn every_event_is_spelled_out_with_its_actor() {
 fn bytes_that_are_no_text_are_written_out() {
     assert_eq!(shown(b"a\xff\xfeb"), "a\\xff\\xfeb");
     assert_eq!(shown("grün".as_bytes()), "grün");
+}
+
+/// E24: an envelope says when it was issued, however late it is delivered; what was delivered late is not dropped by a clock.
+#[test]
+fn an_envelope_says_when_it_was_issued() {
+    let scene = Scene::new();
+    scene.play("register api \n send api opinion");
+    let issued = scene.state().at.time;
+    scene.stage.passes(15 * 3600);
+    scene.play("note later as=api@1 \n deliver e1 as=api@1");
+    let view = look(&scene, |lens| lens.envelope(EnvelopeNo(1))).expect("it is there");
+    assert_eq!(view.issued, issued);
+    let now = scene.state().at.time;
+    assert_eq!((now.0 - view.issued.0) / 1_000_000 / 3600, 15);
+    assert_eq!(view.state, EnvelopeState::Delivered);
+    scene.play("adopt api as=api@1");
+    let carried = look(&scene, |lens| lens.envelope(EnvelopeNo(1))).expect("it is there");
+    assert_eq!((carried.issued, carried.generation.number), (issued, 2));
 }
