@@ -126,7 +126,7 @@ const LINES: &str = "
         demo
         nonsense";
 
-/// D15: every kind on the page is printed by some command, with every field it says.
+/// Every kind on the page is printed by some command, with every field it says.
 #[test]
 fn every_kind_has_the_fields_that_the_page_says() {
     let kinds = kinds();

@@ -45,7 +45,7 @@ fn ends(child: &mut Child) -> i32 {
     }
 }
 
-/// D14, LIV-17: the command finds who it is, its own pid is the holder, and its exit code comes back.
+/// LIV-17: the command finds who it is, its own pid is the holder, and its exit code comes back.
 #[test]
 fn the_command_holds_the_session_itself() {
     let user = Terminal::new();

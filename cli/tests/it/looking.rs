@@ -186,3 +186,31 @@ fn a_session_with_the_name_of_a_number_can_be_shown() {
     user.run("show d1").ended(66);
     assert_eq!(user.json("show session:d1")["name"], "d1");
 }
+
+/// D15, D14: a session that was registered under a link is found by the link and by what it leads to. Once the link leads
+/// elsewhere it shows who is there; whoever was registered before is found where he is.
+#[test]
+fn a_session_is_found_by_a_link_and_by_what_it_leads_to() {
+    let user = Terminal::new();
+    let at = |path: &str| user.path().join(path);
+    for directory in ["one", "two"] {
+        std::fs::create_dir(at(directory)).expect("made");
+    }
+    std::os::unix::fs::symlink(at("one"), at("link")).expect("linked");
+    user.play("register api --checkout link\nregister web --checkout two");
+    let there = |path: &str| {
+        let list = user.list(&format!("shared --path {path}"));
+        let names = list.iter().map(|s| s["session"].as_str().expect("a name"));
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        [there("link"), there("one"), there("two")],
+        ["api", "api", "web"]
+    );
+    std::fs::remove_file(at("link")).expect("removed");
+    std::os::unix::fs::symlink(at("two"), at("link")).expect("linked");
+    assert_eq!(
+        [there("link"), there("one"), there("two")],
+        ["web", "api", "web"]
+    );
+}

@@ -94,7 +94,7 @@ fn a_wait_in_vain_is_role_held() {
         .ended(64);
 }
 
-/// ROL-5, D14: a command holds the role while it lives; its exit code comes back, the role is given back, and a
+/// ROL-5: a command holds the role while it lives; its exit code comes back, the role is given back, and a
 /// command that is killed leaves a role that the next one takes by proof.
 #[test]
 fn a_command_holds_a_role_while_it_lives() {

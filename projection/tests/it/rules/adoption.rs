@@ -298,3 +298,32 @@ fn labels_are_kept_by_an_adopt_and_dropped_by_a_register() {
     scene.play("retire api@3 \n register api label=c:4");
     assert_eq!(labels(&scene), "c:4");
 }
+
+/// A10: that a session is free is no authority: who comes late with the token of before gets nothing by it, whatever was
+/// released meanwhile, and there is one successor.
+#[test]
+fn a_late_successor_gets_nothing_by_a_free_lock() {
+    let scene = Scene::new();
+    scene.check(
+        "register api pid=500          => api@1
+         record turn as=api@1          => record 1
+         adopt api as=api@1 pid=600    => api@2
+         adopt api as=api@1 pid=601    => stale-generation: api@1 was superseded; api@2 is current
+         record late as=api@1 expect=2 => stale-generation: ..
+         release api as=api@2          => done
+         adopt api as=api@1 pid=601    => stale-generation: ..
+         release api as=api@1          => stale-generation: ..
+         branch api next               => next@1 from api at 2
+         branch api next               => name-taken: ..
+         register next                 => already-active: ..
+         adopt api pid=602             => api@3
+         retire api@3                  => done
+         adopt api as=api@2 pid=601    => retired: ..
+         adopt api as=api@3 pid=601    => retired: ..",
+    );
+    let entries = scene.entries();
+    let events = entries.iter().flat_map(|e| &e.events);
+    let of = |what: fn(&Event) -> bool| events.clone().filter(|e| what(e)).count();
+    assert_eq!(of(|e| matches!(e, Event::Branched(_))), 1);
+    assert_eq!(of(|e| matches!(e, Event::Adopted(_))), 2);
+}

@@ -296,3 +296,54 @@ fn a_change_of_the_whole_tree_meets_everybody_in_it() {
          check /r/c as=b@1   => held: ..",
     );
 }
+
+/// A23: who accepted work on a file learns that another session was seen to write it meanwhile, at the time and whenever
+/// it asks; what nobody said is not known.
+#[test]
+fn a_file_that_another_session_wrote_meanwhile_is_told() {
+    let scene = Scene::new();
+    scene.play("register a \n register b \n dispatch one a writes=/r/f \n accept d1 as=a@1");
+    scene.check(
+        "check /r/f as=a@1             => alone again
+         observe busy as=b@1 wrote=/r/g => done
+         check /r/f as=a@1             => alone again
+         observe busy as=b@1 wrote=/r/f => with a(tree,declared)
+         inbox a                       => e1 work pending@1; e2 notice pending@1 newcomer
+         check /r/f as=a@1             => with b(tree,observed)
+         report d1 done as=a@1         => done",
+    );
+}
+
+/// D17: places whose names look alike once separators are lost are different places: nobody's session is found at
+/// another's.
+#[test]
+fn places_with_names_alike_are_different_places() {
+    let scene = Scene::new();
+    let places = [
+        "/w/a-b/c", "/w/a/b-c", "/w/my_p", "/w/my-p", "/w/my.p", "/w/a/b/c",
+    ];
+    for (n, place) in places.iter().enumerate() {
+        let n = n + 1;
+        scene.play(&format!(
+            "register s{n} checkout={place} \n dispatch i{n} s{n} writes={place} \n accept d{n} as=s{n}@1"
+        ));
+        scene.check(&format!("shared none {place} => s{n}(tree,declared)"));
+    }
+    scene.check("shared none /w/a-b /w/a/b-c => s1(tree,declared) s2(tree,declared)");
+}
+
+/// D12: where a session was seen to write counts beside what it declared: whoever accepts work there later is shown it, with
+/// how that is known.
+#[test]
+fn writing_outside_the_declared_scope_is_shown_to_others() {
+    let scene = Scene::new();
+    scene.play(
+        "register a \n register b \n dispatch one a writes=/w1 \n accept d1 as=a@1
+         dispatch two b writes=/r/main \n dispatch tre b writes=/w1/x",
+    );
+    scene.check(
+        "observe busy as=a@1 wrote=/r/main/x => done
+         accept d2 as=b@1 => with a(tree,observed)
+         accept d3 as=b@1 => with a(tree,declared)",
+    );
+}

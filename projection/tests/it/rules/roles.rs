@@ -376,3 +376,43 @@ fn finished_work_and_time_give_no_role_back() {
     assert_eq!(refusal.since.map(|s| s.position), Some(Position(3)));
     assert_eq!(scene.run("roles"), "command@w 1 api");
 }
+
+/// ROL-5, LIV-13, LIV-14: the clean-up takes a role off a holder that is provably dead, for nobody, with the evidence and a
+/// notice; of one that may live, or that took it since, nothing is taken.
+#[test]
+fn a_role_lapses_by_proof_and_for_nobody() {
+    let scene = two();
+    scene.check(
+        "role lapse command w           => done again
+         role take command w as=api@1   => command@w 1
+         role lapse command w           => role-held: ..",
+    );
+    for answer in [Answer::Denied, Answer::Failed] {
+        scene.stage.sees(500, answer);
+        scene.check("role lapse command w => role-held: ..");
+    }
+    scene.stage.sees(500, Answer::NoSuchProcess);
+    let position = scene.frames() + 1;
+    scene.check(&format!(
+        "role lapse command w         => done
+         log {position}               => role-lapsed
+         roles                        => command@w 2 -
+         inbox api                    => e1 notice pending@1 role-lapsed
+         role lapse command w         => done again
+         role check command w as=api@1 => role-stale: ..
+         note text as=api@1           => done
+         role take command w as=web@1 => command@w 3
+         role lapse command w         => role-held: .."
+    ));
+    let entries = scene.entries();
+    let Some(Event::RoleLapsed(lapsed)) = entries[position as usize - 1].events.first() else {
+        panic!("{:?}", entries[position as usize - 1].events);
+    };
+    let evidence = lapsed.evidence.as_ref().expect("it is kept");
+    assert_eq!(evidence.verdict, Verdict::Dead);
+    // Nobody holds the session: nobody has to be proven dead.
+    scene.check(
+        "release web as=web@1         => done
+         role take command w as=api@1 => command@w 5",
+    );
+}

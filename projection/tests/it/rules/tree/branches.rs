@@ -39,7 +39,10 @@ fn a_branch_of_a_child_claims_a_tree_that_nobody_holds() {
     assert_eq!((near.root, near.parent), (MAIN, Some(ONE)));
     let (holder, since) = scene.state().tree_holder(MAIN).expect("it is held");
     assert_eq!(holder.bearing.process.expect("a process").pid, 600);
-    assert!(since.position.0 > 6, "the root's own grant says who holds it");
+    assert!(
+        since.position.0 > 6,
+        "the root's own grant says who holds it"
+    );
 }
 
 /// TRE-9, BRN-3: of two who branch within a free tree one has it, and the other is told who.
