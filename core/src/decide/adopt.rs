@@ -219,7 +219,7 @@ fn take(ask: Ask<'_>, taking: Taking<'_>) -> Result<Decision, Refusal> {
     Ok(grant(number, Some(session.generation), next, tree, events))
 }
 
-fn claimed(tree: TreeFence, bearer: Bearer, taken: Taken) -> Claimed {
+pub(super) fn claimed(tree: TreeFence, bearer: Bearer, taken: Taken) -> Claimed {
     Claimed {
         root: tree.root,
         epoch: tree.epoch,
@@ -272,7 +272,7 @@ pub(super) fn on_epoch(tree: TreeFence, events: Vec<Event>) -> Decision {
 
 /// A take-over that is allowed.
 #[derive(Clone, Copy)]
-struct Taken {
+pub(super) struct Taken {
     /// Why it had to be forced, if it had to.
     forced: Option<TextId>,
     /// Whether somebody loses it who was not proven dead.
@@ -281,7 +281,12 @@ struct Taken {
 
 /// A holder that may live is in the way of everybody who presents nothing of the tree, unless it is forced.
 /// Of a reserved tree only a current token gives anything, and nothing claims it.
-fn takeover(ask: Ask<'_>, at: Target<'_>, owned: bool, claims: bool) -> Result<Taken, Refusal> {
+pub(super) fn takeover(
+    ask: Ask<'_>,
+    at: Target<'_>,
+    owned: bool,
+    claims: bool,
+) -> Result<Taken, Refusal> {
     let (verdict, proofs) = evidence(ask, at);
     let pending = at.tree.standing == TreeStanding::PendingPublish;
     let held_by = ask.state.tree_holder(at.root);

@@ -5,18 +5,17 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::command::{Bearer, Branch, BranchInTree, Revert};
+use crate::command::{Branch, BranchInTree, Revert};
 use crate::event::{Branched, Claimed, Delegated, Event, Registered, Reverted, TreeFence};
 use crate::generation::Generation;
 use crate::history::{FoundRecord, Point};
-use crate::holder::Verdict;
 use crate::id::{Position, SessionNo};
 use crate::refusal::{Code, Refusal, Relation};
-use crate::state::{Session, State, TreeStanding};
+use crate::state::{Session, State};
 use crate::text::TextId;
 
 use super::Decision;
-use super::adopt::{Target, evidence, held};
+use super::adopt::{Target, claimed, takeover};
 use super::guard::Ask;
 use super::session::grant;
 
@@ -40,7 +39,27 @@ pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
 /// The same within a tree, which needs the authority of that tree: a current token of any session of it
 /// (BRN-17, BRN-20), or a tree that nobody holds, which the same frame claims (TRE-9).
 pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision, Refusal> {
-    let joining = joining(ask, c.source, c.bearer)?;
+    let parent = match ask.request.input.presented {
+        None => ask.session(c.source)?.1.parent,
+        Some(_) => None,
+    };
+    let joining = match parent {
+        Some(parent) => claiming(ask, c, parent)?,
+        None => {
+            let author = ask.author()?;
+            let (number, record) = ask.session(c.source)?;
+            let root = ask.state.sessions[author.session.index()].root;
+            if record.root != root {
+                ask.refuse(foreign_tree(ask, number, author.session))?;
+            }
+            let epoch = ask.state.sessions[root.index()].tree.epoch;
+            Joining {
+                parent: author.session,
+                tree: TreeFence { root, epoch },
+                claimed: None,
+            }
+        }
+    };
     let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
     let (session, generation) = newcomer(ask.state);
     let registered = Registered {
@@ -76,40 +95,16 @@ struct Joining {
     claimed: Option<Claimed>,
 }
 
-/// Under a token its session is the parent. Without one a session that was delegated can be branched in a tree
-/// that nobody holds: the branch stands where its source does, and whoever makes it holds the tree.
-fn joining(ask: Ask<'_>, source: TextId, bearer: Bearer) -> Result<Joining, Refusal> {
-    let presented = ask.request.input.presented;
-    let author = presented.map(|_| ask.author()).transpose()?;
-    let at = Target::named(ask, source)?;
-    if let Some(author) = author {
-        if ask.state.sessions[author.session.index()].root != at.root {
-            ask.refuse(foreign_tree(ask, at.number, author.session))?;
-        }
-        return Ok(Joining {
-            parent: author.session,
-            tree: at.this_epoch(),
-            claimed: None,
-        });
-    }
-    let parent = ask.found(at.session.parent, || ask.missing_token())?;
-    let (verdict, proofs) = evidence(ask, at);
-    let holder = ask.state.tree_holder(at.root);
-    let pending = at.tree.standing == TreeStanding::PendingPublish;
-    if pending || (holder.is_some() && verdict != Verdict::Dead) {
-        ask.refuse(held(ask, at, verdict, proofs))?;
-    }
+/// Without a token a session that was delegated can be branched in a tree that could be claimed: the branch stands where
+/// its source does, and whoever makes it holds the tree.
+fn claiming(ask: Ask<'_>, c: &BranchInTree, parent: SessionNo) -> Result<Joining, Refusal> {
+    let at = Target::named(ask, c.source)?;
+    let taken = takeover(ask, at, false, true)?;
     let tree = at.next_epoch(ask)?;
-    let claimed = Claimed {
-        root: tree.root,
-        epoch: tree.epoch,
-        bearer,
-        forced: None,
-    };
     Ok(Joining {
         parent,
         tree,
-        claimed: Some(claimed),
+        claimed: Some(claimed(tree, c.bearer, taken)),
     })
 }
 

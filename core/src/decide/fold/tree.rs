@@ -177,7 +177,6 @@ impl<'a> Look<'a> {
         };
         let source = self.state.session(branch.source);
         claimed.root == e.root
-            && claimed.forced.is_none()
             && source.is_some_and(|s| s.root == e.root && s.parent == Some(e.parent))
     }
 

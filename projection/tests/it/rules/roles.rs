@@ -410,9 +410,9 @@ fn a_role_lapses_by_proof_and_for_nobody() {
     };
     let evidence = lapsed.evidence.as_ref().expect("it is kept");
     assert_eq!(evidence.verdict, Verdict::Dead);
-    // Nobody holds the session: nobody has to be proven dead.
+    // A tree that is given back gives its roles back.
     scene.check(
         "release web as=web@1         => done
-         role take command w as=api@1 => command@w 5",
+         role take command w as=api@1 => command@w 4",
     );
 }
