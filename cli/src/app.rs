@@ -187,6 +187,8 @@ pub enum Command {
     Verify(forensics::verify::Args),
     /// Show the frames of a store or a file as they stand; changes nothing
     Inspect(forensics::inspect::Args),
+    /// What is in a transcript of claude, codex or gemini, and what is wrong with it; changes nothing
+    Transcript(forensics::transcript::Args),
     /// The way out of each state in which a store refuses to write
     Store(forensics::store::Args),
 
@@ -236,7 +238,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "bisect", "receipt",
         ],
     ),
-    ("Forensics", &["verify", "inspect", "store"]),
+    ("Forensics", &["verify", "inspect", "transcript", "store"]),
     (
         "Operate",
         &["doctor", "guard", "install", "hook", "completions", "man"],
@@ -330,6 +332,7 @@ impl Command {
             Self::Bisect(args) => args.run(ctx),
             Self::Verify(args) => args.run(ctx),
             Self::Inspect(args) => args.run(ctx),
+            Self::Transcript(args) => args.run(ctx),
             Self::Store(args) => args.run(ctx),
             Self::Doctor(args) => args.run(ctx),
             Self::Guard(args) => args.run(ctx),

@@ -217,7 +217,7 @@ impl Context {
     ///
     /// # Errors
     /// That of the first that was not done; the others were decided all the same.
-    pub fn execute_all(&self, store: &Store, mutations: Vec<Mutation>) -> Result<(), Stop> {
+    pub fn execute_all(&self, store: &Store, mutations: Vec<Mutation>) -> Result<Vec<Done>, Stop> {
         let mut tickets = Vec::with_capacity(mutations.len());
         for mutation in mutations {
             let mut call = Call::new(mutation.verb).until(self.deadline()?);
@@ -227,11 +227,9 @@ impl Context {
             tickets.push(ticket.map_err(|failure| self.stop(store, failure, None))?);
         }
         let answers: Vec<_> = tickets.into_iter().map(|t| t.wait()).collect();
-        answers.into_iter().try_for_each(|answer| {
-            answer
-                .map(drop)
-                .map_err(|failure| self.stop(store, failure, None))
-        })
+        let done = answers.into_iter();
+        done.map(|answer| answer.map_err(|failure| self.stop(store, failure, None)))
+            .collect()
     }
 
     fn stop(&self, store: &Store, failure: Failure, carried: Option<&[u8]>) -> Stop {

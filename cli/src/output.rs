@@ -56,6 +56,14 @@ impl Output {
         self.json
     }
 
+    /// Says something besides the answer, to people on standard error.
+    pub fn aside(&mut self, text: impl Display) {
+        // Whoever does not read it loses nothing of the answer.
+        let _ = self.flush();
+        let text = text.to_string();
+        let _ = writeln!(anstream::stderr(), "{WARN}{}{WARN:#}", escape::line(&text));
+    }
+
     /// Whether only what a script needs is printed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {

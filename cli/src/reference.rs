@@ -67,6 +67,18 @@ const KINDS: &[(&str, &str)] = &[
     ),
     ("export-end", "records"),
     (
+        "transcript",
+        "file, host, session, bytes, record_bytes, separator_bytes, damaged_bytes, digest, records, kinds, branches, repeated, unreachable, faults, oddities",
+    ),
+    (
+        "transcript-branch",
+        "number, origin, of, at_offset, at_line, at_id, sidechain, records, first_offset, last_offset",
+    ),
+    (
+        "transcript-finding",
+        "kind, weight, count, offset, bytes, line, about, meaning",
+    ),
+    (
         "activity",
         "activity, session, origin, state, opened, ended",
     ),

@@ -26,6 +26,7 @@ pub mod reader;
 pub mod session;
 mod source;
 pub mod store;
+pub mod transcript;
 pub mod tree;
 pub mod views;
 pub mod why;

@@ -2,4 +2,5 @@
 
 pub mod inspect;
 pub mod store;
+pub mod transcript;
 pub mod verify;

@@ -23,6 +23,7 @@ use super::escape::is_obeyed;
 
 pub mod history;
 mod rights;
+pub mod transcript;
 mod tree;
 
 pub use rights::{policy, role, shared_list, told};

@@ -105,6 +105,7 @@ const LINES: &str = "
         outcome nothing
         verify
         inspect store
+        transcript t.jsonl
         record one --as api@2 --opens run:1
         record two --as api@2 --closes run:1
         branch api new
@@ -132,6 +133,8 @@ fn every_kind_has_the_fields_that_the_page_says() {
     let kinds = kinds();
     let mut seen = BTreeMap::new();
     let user = Terminal::new();
+    let transcript = "{\"type\":\"user\",\"uuid\":\"a\",\"parentUuid\":\"b\"}\n";
+    std::fs::write(user.file("t.jsonl"), transcript).expect("it is written");
     let made = std::process::Command::new("git")
         .args(["init", "--quiet", "repo"])
         .current_dir(user.path())

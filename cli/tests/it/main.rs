@@ -23,6 +23,7 @@ mod roles;
 mod sessions;
 mod snapshot;
 mod terminal;
+mod transcripts;
 mod trees;
 mod usage;
 mod verdicts;

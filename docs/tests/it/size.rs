@@ -67,6 +67,11 @@ const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
         "texts_are_limited",
         "one table: a row for every text",
     ),
+    (
+        "projection/tests/it/transcripts/bytes.rs",
+        "damage_is_named_and_what_is_healthy_is_not",
+        "one table: a row for every form of damage",
+    ),
 ];
 
 fn code(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {

@@ -19,4 +19,5 @@ mod races;
 mod rules;
 mod scene;
 mod snapshots;
+mod transcripts;
 mod views;

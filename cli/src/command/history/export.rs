@@ -14,6 +14,8 @@ use crate::output::json;
 use super::super::find;
 use super::bundle;
 
+mod transcript;
+
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -36,6 +38,9 @@ pub struct Args {
     /// Only up to this position, time or age [default: the newest]
     #[arg(long, value_name = "WHEN", requires = "redact")]
     to: Option<String>,
+    /// The history as the transcript of its host that it was imported from: its records, one a line
+    #[arg(long, conflicts_with = "redact")]
+    transcript: bool,
 }
 
 impl Args {
@@ -67,6 +72,9 @@ impl Args {
         let (state, session, Some(view)) = found else {
             return Ok(Exit::NEGATIVE);
         };
+        if self.transcript {
+            return transcript::run(ctx, &reader, &state, session);
+        }
         let hash = state
             .session(session)
             .map(|s| s.history.hash())

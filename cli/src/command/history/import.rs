@@ -1,4 +1,4 @@
-//! `import`: a session from what `export` printed, of this store or another.
+//! `import`: a session from what `export` printed, of this store or another, or from a host's transcript.
 //!
 //! The name is reserved first, so that nobody sees half a history, and published last. Whatever goes wrong between
 //! ends the reservation; a process that is killed leaves one that the next register or import of the name ends.
@@ -23,6 +23,7 @@ use super::super::stands;
 use super::bundle;
 
 mod lines;
+mod transcript;
 
 use lines::{Line, Lines, Record};
 
@@ -43,6 +44,8 @@ pub struct Args {
     /// The file is a bundle: makes a read-only store of it at DIR, which is made
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     into: Option<PathBuf>,
+    #[command(flatten)]
+    transcript: transcript::FromTranscript,
 }
 
 impl Args {
@@ -51,6 +54,9 @@ impl Args {
     /// # Errors
     /// When a line is not what `export` prints, the name is taken, or what failed; the name is free then.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
+        if let Some(transcript) = self.transcript.file()? {
+            return transcript::run(ctx, &transcript);
+        }
         if let Some(into) = &self.into {
             return bundle::import(ctx, self.file.as_ref(), into);
         }

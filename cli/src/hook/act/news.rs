@@ -94,7 +94,7 @@ impl Act<'_> {
         let deliveries = told.iter().map(|view| deliver(view.id)).collect();
         // What somebody else delivered meanwhile is told twice rather than not at all.
         match self.ctx.execute_all(self.store()?, deliveries) {
-            Ok(()) | Err(Stop::Refused(_)) => {}
+            Ok(_) | Err(Stop::Refused(_)) => {}
             Err(stop) => return Err(stop),
         }
         let mut lines: Vec<String> = told.iter().flat_map(said::envelope).collect();
