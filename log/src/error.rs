@@ -200,6 +200,12 @@ pub enum Error {
         /// Where it is.
         is: PathBuf,
     },
+    /// There is something where a new store should be written.
+    #[error("{} is not empty; name a directory that is not there", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The log ends before a position that was asked for.
     #[error("the log ends at position {head}, position {asked} was asked for")]
     BeyondHead {

@@ -140,7 +140,7 @@ fn siblings(look: &dyn Look, names: &[String]) -> Vec<SegmentHeader> {
 }
 
 /// The header a file would have in the life of one of its siblings: the one by which a frame is found in it.
-fn borrowed_header(
+pub(crate) fn borrowed_header(
     name: &str,
     file: &dyn ReadAt,
     siblings: &[SegmentHeader],

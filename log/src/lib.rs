@@ -19,6 +19,7 @@ pub mod options;
 pub mod position;
 pub mod reader;
 pub mod recovery;
+pub mod salvage;
 pub mod scan;
 pub mod seal;
 pub mod segment;

@@ -11,6 +11,7 @@ mod listing;
 mod opening;
 mod processes;
 mod recovery;
+mod salvage;
 mod seal;
 mod segment_log;
 mod simulated;

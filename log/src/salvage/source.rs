@@ -1,0 +1,228 @@
+//! What there is of a damaged store: its segment files in order, each with the best header to read it by.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::control::copy::PageCopy;
+use crate::error::Error;
+use crate::fault::Fault;
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
+use crate::inspect::borrowed_header;
+use crate::look::{Look, read_header};
+use crate::position::{Epoch, Incarnation, Position, StoreId};
+use crate::scan::{ReadAt, read_full};
+
+/// A segment file of the line.
+#[derive(Clone, Debug)]
+pub(super) struct Volume {
+    /// The segment.
+    pub name: SegmentName,
+    /// The file it stands in.
+    pub file: String,
+    /// Its own header; or one made of a sibling's and the name, which gives places but no chain.
+    pub header: SegmentHeader,
+    /// Whether the header is a sibling's.
+    pub is_borrowed: bool,
+    /// Where the next segment's header ends it.
+    pub end: Option<u64>,
+    /// Its last position, where there is a next one.
+    pub last: Option<Position>,
+}
+
+/// The segments of a store, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub store: StoreId,
+    /// The newest life that any header or name shows.
+    pub incarnation: Incarnation,
+    /// The greatest epoch.
+    pub epoch: Epoch,
+    pub volumes: Vec<Volume>,
+    /// Files that are not in the line, and from where on they are kept.
+    pub late: Vec<(String, u64)>,
+    /// Files without anything to read them by.
+    pub unreadable: Vec<String>,
+    pub skipped: Vec<(String, String)>,
+    /// A position that the control page knows to be durable.
+    pub durable: Position,
+}
+
+/// Puts the files in order. The newest segment is that of the greatest epoch and, in it, the greatest first position; each
+/// one before it ends where the next begins. So names alone give the line, and headers give exact ends.
+pub(super) fn line(look: &dyn Look) -> Result<Line, Error> {
+    let names = look
+        .names()
+        .map_err(|error| crate::storage::failed("list", crate::segment::SEGMENTS_FOLDER, error))?;
+    let (mut found, mut lost, mut skipped) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for file in names {
+        if file.ends_with(".tmp") || file == "prepared" {
+            continue;
+        }
+        match header_of(look, &file) {
+            Ok(Ok(header)) => {
+                found.insert(header.name(), (file, header, false));
+            }
+            Ok(Err(Fault::NewerFormat { found, known })) => {
+                let path = file.into();
+                return Err(Error::NewerFormat { path, found, known });
+            }
+            Ok(Err(_)) => lost.push(file),
+            Err(error) => skipped.push((file, error.to_string())),
+        }
+    }
+    let store = store_of(&found);
+    let mut unreadable = Vec::new();
+    for file in lost {
+        match borrowed(look, &file, &found, store) {
+            Some(header) if !found.contains_key(&header.name()) => {
+                found.insert(header.name(), (file, header, true));
+            }
+            _ => unreadable.push(file),
+        }
+    }
+    let Some(store) = store else {
+        return Err(Error::NotAStore {
+            path: "segments".into(),
+        });
+    };
+    found.retain(|_, (file, header, _)| {
+        let ours = header.store == store;
+        if !ours {
+            skipped.push((
+                file.clone(),
+                format!("it belongs to store {}", header.store),
+            ));
+        }
+        ours
+    });
+    let mut line = Line {
+        store,
+        incarnation: found
+            .values()
+            .map(|(_, header, _)| header.incarnation)
+            .max()
+            .unwrap_or(Incarnation(1)),
+        epoch: found
+            .keys()
+            .map(|name| name.epoch)
+            .max()
+            .unwrap_or(Epoch(1)),
+        volumes: Vec::new(),
+        late: Vec::new(),
+        unreadable,
+        skipped,
+        durable: durable_of(look, store),
+    };
+    line.follow_back(found);
+    Ok(line)
+}
+
+type Found = BTreeMap<SegmentName, (String, SegmentHeader, bool)>;
+
+impl Line {
+    fn follow_back(&mut self, found: Found) {
+        let mut next: Option<SegmentHeader> = None;
+        // A sibling's header names no predecessor of this file's.
+        let mut next_is_borrowed = false;
+        for (name, (file, header, is_borrowed)) in found.into_iter().rev() {
+            if next.is_some_and(|next| name.first >= next.first) {
+                self.late.push((file, SEGMENT_HEADER_BYTES as u64));
+                continue;
+            }
+            let stated = next
+                .filter(|_| !next_is_borrowed)
+                .and_then(|next| next.predecessor)
+                .filter(|before| before.name == name);
+            self.volumes.push(Volume {
+                name,
+                file,
+                header,
+                is_borrowed,
+                end: stated.map(|before| before.end_offset),
+                last: next.map(|next| next.first.before()),
+            });
+            (next, next_is_borrowed) = (Some(header), is_borrowed);
+        }
+        self.volumes.reverse();
+    }
+}
+
+/// The store that most headers name.
+fn store_of(found: &Found) -> Option<StoreId> {
+    let mut counts: BTreeMap<[u8; 16], usize> = BTreeMap::new();
+    for (_, header, _) in found.values() {
+        *counts.entry(header.store.0).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.map(|(store, _)| StoreId(store))
+}
+
+/// A file's header, also when one bit of it has turned over: the CRC then says which.
+fn header_of(look: &dyn Look, file: &str) -> io::Result<Result<SegmentHeader, Fault>> {
+    let opened = look.open(file)?;
+    let (_, header) = read_header(&opened)?;
+    let fault = match header {
+        Ok(header) => return Ok(Ok(header)),
+        Err(fault) => fault,
+    };
+    let mut block = vec![0; SEGMENT_HEADER_BYTES];
+    if matches!(fault, Fault::NewerFormat { .. })
+        || read_full(&opened, &mut block, 0)? < block.len()
+    {
+        return Ok(Err(fault));
+    }
+    Ok(mended(&mut block).ok_or(fault))
+}
+
+/// The header that differs from `block` in one bit and is good. There is at most one: the CRC tells any two apart that
+/// differ in so few bits of so short a block.
+fn mended(block: &mut [u8]) -> Option<SegmentHeader> {
+    for bit in 0..block.len() * 8 {
+        block[bit / 8] ^= 1 << (bit % 8);
+        let header = SegmentHeader::decode(block);
+        block[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(header) = header {
+            return Some(header);
+        }
+    }
+    None
+}
+
+fn borrowed(
+    look: &dyn Look,
+    file: &str,
+    found: &Found,
+    store: Option<StoreId>,
+) -> Option<SegmentHeader> {
+    let siblings: Vec<SegmentHeader> = found
+        .values()
+        .map(|(_, header, _)| *header)
+        .filter(|header| Some(header.store) == store)
+        .collect();
+    let opened = look.open(file).ok()?;
+    borrowed_header(file, &*opened, &siblings).ok()?
+}
+
+fn durable_of(look: &dyn Look, store: StoreId) -> Position {
+    let page = look.control().ok().flatten();
+    page.and_then(|bytes| PageCopy::of(&bytes))
+        .filter(|page| page.store() == store)
+        .and_then(|page| page.mark())
+        .map_or(Position::ZERO, |mark| mark.head.position)
+}
+
+/// The offset behind the last byte that is not zero, at or behind `from`.
+pub(super) fn dirty_end(file: &dyn ReadAt, from: u64) -> io::Result<u64> {
+    let mut piece = vec![0; 64 << 10];
+    let (mut offset, mut end) = (from, from);
+    loop {
+        let read = read_full(file, &mut piece, offset)?;
+        if read == 0 {
+            return Ok(end);
+        }
+        if let Some(last) = piece[..read].iter().rposition(|byte| *byte != 0) {
+            end = offset + last as u64 + 1;
+        }
+        offset += read as u64;
+    }
+}
