@@ -2,7 +2,7 @@
 //! changes nothing else (F2), and what events say about numbers never given is ignored.
 
 use crate::command::Bearer;
-use crate::decide::stands;
+use crate::decide::{is_unproven, stands};
 use crate::event::{Entry, Event, TreeFence};
 use crate::history::BodyDigest;
 use crate::id::{Moment, SessionNo};
@@ -11,6 +11,7 @@ use crate::state::{Holder, State, TreeStanding};
 use crate::text::{BodyId, Symbol, Text, TextId, Texts};
 
 mod history;
+mod lost;
 mod mail;
 mod policy;
 mod role;
@@ -24,6 +25,8 @@ mod work;
 pub enum Applied {
     /// It stands, and the state shows it.
     Honoured,
+    /// It stands behind a loss, where no fence can be proven: the state shows what it says (`docs/recovery.md`).
+    Unproven,
     /// Its fence does not stand at its position: noted, not applied.
     Finding,
     /// It holds a deciding kind that this program does not know.
@@ -48,13 +51,21 @@ pub fn apply(state: &mut State, entry: &Entry) -> Applied {
         at: entry.at,
         tree: entry.fence.tree,
     };
+    let unproven = is_unproven(state, entry);
+    if unproven {
+        lost::make_room(fold, state, entry);
+    }
     for event in &entry.events {
         fold.event(state, event);
     }
     if let Some(session) = entry.fence.session {
         touch(state, session, entry.at);
     }
-    Applied::Honoured
+    if unproven {
+        Applied::Unproven
+    } else {
+        Applied::Honoured
+    }
 }
 
 /// What the events of one entry are read with.
@@ -90,6 +101,8 @@ impl Fold<'_> {
             Event::Refused(e) => store::refused(self, state, e),
             Event::RefusalsCounted(e) => store::counted(self, state, e),
             Event::IncarnationRaised(e) => store::raised(self, state, e),
+            Event::PositionLost(e) => lost::lost(self, state, e),
+            Event::SessionRegained(e) => lost::regained(self, state, e),
             Event::HomeAccepted(_) | Event::LockRemoved(_) => {}
             Event::TailSetAside(e) => {
                 let file = self.symbol(state, e.file);

@@ -9,7 +9,7 @@ use crate::disclosure::Rule;
 use crate::generation::{Epoch, Generation};
 use crate::history::{Activity, FoundRecord, HistoryHash};
 use crate::holder::{Bearing, Evidence, HostId};
-use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, Time};
+use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, Requirement, RoleScope};
 use crate::text::{Bodies, BodyId, TextId, Texts};
@@ -141,7 +141,19 @@ wire_enum! {
         Copied = 2 "copied",
         /// An older copy was put back: events may be lost.
         Restored = 3 "restored",
+        /// What could be read of a damaged store was copied into a new one: positions may be lost. Said by a salvage
+        /// alone.
+        Salvaged = 4 "salvaged",
     }
+}
+
+/// The name of a session whose registration was lost, as a frame behind the loss has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Regained {
+    /// The session.
+    pub session: SessionNo,
+    /// What it was called there.
+    pub name: TextId,
 }
 
 wire_kinds! {
@@ -463,6 +475,21 @@ wire_kinds! {
             bytes: u64,
             /// The file in `quarantine/` that holds them now.
             file: TextId,
+        }
+        /// Stands in place of a frame that a salvage could not read.
+        61 "lose" Lose {
+            /// The first position in the name of the segment that it stood in.
+            first: Position,
+            /// The writer epoch in it.
+            epoch: u64,
+            /// The offset at which something else stands; `None` when the file is not there or too short.
+            offset: Option<u64>,
+            /// What stands there.
+            found: TextId,
+            /// The incarnation that the same salvage begins behind everything it kept.
+            life: u64,
+            /// The name of a session that the frame may have introduced.
+            regained: Option<Regained>,
         }
         /// Says that a lock file that git had left was removed (GIT-5).
         51 "remove-lock" RemoveLock {

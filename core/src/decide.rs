@@ -27,7 +27,8 @@ mod store;
 mod tree;
 mod work;
 
-pub use fold::stands;
+pub(crate) use fold::{Named, named};
+pub use fold::{is_unproven, stands};
 pub use guard::{describe, refused, refused_with, stale_repeat};
 
 /// What a request comes to: the fence its frame carries and its events, in order.
@@ -94,6 +95,7 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::ReleaseDead(c) => tree::release_dead(ask, c),
         Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
         Command::SetAside(c) => Ok(store::set_aside(ask, c)),
+        Command::Lose(c) => Ok(store::lose(c)),
         Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
         Command::LapseRole(c) => role::lapse(ask, c),
         Command::Record(c) => history::record(ask, c),

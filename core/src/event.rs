@@ -407,6 +407,27 @@ wire_kinds! {
             /// The file in `quarantine/` that holds them now.
             file: TextId,
         }
+        /// The frame that stood here is lost. From here to the incarnation that the salvage began, no fence can be
+        /// proven: what lost frames granted or ended is not known.
+        71 "position-lost" PositionLost {
+            /// The first position in the name of the segment that it stood in.
+            first: Position,
+            /// The writer epoch in it.
+            epoch: u64,
+            /// The offset at which something else stands; `None` when the file is not there or too short.
+            offset: Option<u64>,
+            /// What stands there.
+            found: TextId,
+            /// The incarnation that the same salvage begins behind everything it kept.
+            life: u64,
+        }
+        /// A session that a lost frame introduced, by the name that a later frame has for it.
+        72 "session-regained" SessionRegained {
+            /// The session.
+            session: SessionNo,
+            /// Its name.
+            name: TextId,
+        }
         /// A lock file that git had left was removed.
         61 "lock-removed" LockRemoved {
             /// Where it was.

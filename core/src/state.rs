@@ -18,6 +18,7 @@ use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
 use crate::text::{Pool, Symbol, Text};
 
 pub mod history;
+pub mod lost;
 pub mod mail;
 pub mod policy;
 pub mod role;
@@ -27,6 +28,7 @@ pub mod tree;
 pub mod work;
 
 pub use history::{History, ImportNote, OpenActivity, Origin, Stretch};
+pub use lost::Unproven;
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
 pub use policy::{Policy, Told};
 pub use role::{Holding, Role};
@@ -134,6 +136,8 @@ pub struct State {
     pub dishonoured: Vec<Position>,
     /// The files in quarantine that hold the torn tails of which the log says so.
     pub set_aside: BTreeSet<Symbol>,
+    /// Where frames were lost, oldest first: stretches in which no fence can be proven.
+    pub unproven: Vec<Unproven>,
     /// A deciding kind that this program does not know; while set, nothing may be appended.
     pub unknown: Option<u16>,
 }
@@ -333,6 +337,14 @@ impl State {
             .chain(present.map(|w| (Presence::Present, None, w)))
     }
 
+    pub(crate) fn find_symbol(&self, name: Symbol) -> Option<SessionNo> {
+        self.by_name.get(&name).copied()
+    }
+
+    pub(crate) fn forget_name(&mut self, name: Symbol) {
+        self.by_name.remove(&name);
+    }
+
     pub(crate) fn index_name(&mut self, name: Symbol, session: SessionNo) {
         self.by_name.insert(name, session);
     }
@@ -389,6 +401,7 @@ impl Encode for State {
         self.findings.encode(encoder)?;
         self.dishonoured.encode(encoder)?;
         self.set_aside.encode(encoder)?;
+        lost::encode(&self.unproven, encoder)?;
         self.unknown.encode(encoder)
     }
 }
@@ -412,9 +425,9 @@ impl<C> Decode<C> for State {
             findings: Decode::decode(decoder)?,
             dishonoured: Decode::decode(decoder)?,
             set_aside: Decode::decode(decoder)?,
-            unknown: Decode::decode(decoder)?,
             ..Self::default()
         };
+        (state.unproven, state.unknown) = lost::decode(decoder)?;
         for (n, session) in state.sessions.iter().enumerate() {
             for name in session.aliases.iter().chain([&session.name]) {
                 state.by_name.insert(*name, SessionNo(n as u64));

@@ -28,14 +28,19 @@ use target::Target;
 /// the log makes, so a header that says otherwise is not believed.
 const LOST_MAX: u64 = 1 << 28;
 
+/// The file in the quarantine of a salvaged store that says what the others are.
+pub const MANIFEST_NAME: &str = "salvage.manifest";
+
 /// Who knows what frames mean.
 pub trait Scribe {
-    /// Sees each frame that is kept, in order.
-    fn kept(&mut self, frame: &FrameRef<'_>);
-    /// Makes the frame that stands in place of a lost one.
-    fn lost(&mut self, position: Position, why: &Lost) -> Draft;
+    /// Sees each frame whose bytes are good, in order, and says whether its content decodes. One that does not is lost.
+    fn keeps(&mut self, frame: &FrameRef<'_>) -> bool;
+    /// Makes the frame that stands in place of a lost one. `life` begins behind everything that is kept.
+    fn lost(&mut self, position: Position, life: Incarnation, why: &Lost) -> Draft;
     /// Makes the first frame of the new life.
-    fn raised(&mut self, incarnation: Incarnation, report: &Report) -> Draft;
+    fn raised(&mut self, report: &Report) -> Draft;
+    /// So many bytes of the source have been gone through.
+    fn passed(&mut self, bytes: u64);
 }
 
 /// Positions that cannot be read any more.
@@ -47,8 +52,8 @@ pub struct Lost {
     pub segment: SegmentName,
     /// The offset there at which something else stands; none when the file is not there or too short.
     pub offset: Option<u64>,
-    /// What is wrong there.
-    pub fault: Fault,
+    /// What stands there.
+    pub found: Aside,
 }
 
 /// Bytes that were put into the new store's quarantine.
@@ -62,8 +67,47 @@ pub struct Kept {
     pub offset: u64,
     /// How many they are.
     pub bytes: u64,
-    /// Whether they are late: written by a writer that had lost its epoch, or prepared and never counted.
-    pub is_late: bool,
+    /// What they are.
+    pub kind: Aside,
+    /// The header of the frame that they were, where that one is good.
+    pub header: Option<Header>,
+}
+
+/// Why bytes are in quarantine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aside {
+    /// They are no good frame.
+    Bad(Fault),
+    /// A frame with good checksums, whose content does not decode.
+    Undecoded,
+    /// Late: written by a writer that had lost its epoch, or good frames that the log does not count.
+    Late,
+    /// A segment file without anything to read it by.
+    Unread,
+}
+
+impl std::fmt::Display for Aside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Aside::Bad(fault) => fault.fmt(f),
+            Aside::Undecoded => f.write_str("the content of the frame does not decode"),
+            Aside::Late => f.write_str("late: the log does not count it"),
+            Aside::Unread => f.write_str("no segment header to read it by"),
+        }
+    }
+}
+
+impl Aside {
+    /// The word printed for it, which also ends the file's name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Aside::Bad(_) => "bad",
+            Aside::Undecoded => "undecoded",
+            Aside::Late => "late",
+            Aside::Unread => "unread",
+        }
+    }
 }
 
 /// What a salvage did, or would do.
@@ -138,7 +182,7 @@ pub fn salvage(
 }
 
 /// Where something is wrong that a loss is put down to: the last such place before it.
-type Cause = (SegmentName, Option<u64>, Fault);
+type Cause = (SegmentName, Option<u64>, Aside);
 
 struct Copy<'c> {
     look: &'c dyn Look,
@@ -158,18 +202,18 @@ impl Copy<'_> {
             self.volume(volume)?;
         }
         for (name, from) in &line.late {
-            self.set_aside_file(name, *from, true)?;
+            self.set_aside_file(name, *from, Aside::Late)?;
         }
         for name in &line.unreadable {
-            self.set_aside_file(name, 0, false)?;
+            self.set_aside_file(name, 0, Aside::Unread)?;
         }
         let last = line.volumes.last().map(|volume| volume.name);
         if let Some(segment) = last {
-            let fault = Fault::Short {
+            let short = Aside::Bad(Fault::Short {
                 have: 0,
                 need: crate::frame::FRAME_HEADER_BYTES as u64,
-            };
-            self.fill(self.known_end.next(), (segment, None, fault))?;
+            });
+            self.fill(self.known_end.next(), (segment, None, short))?;
         }
         self.report.end = self.expected.before();
         Ok(())
@@ -177,7 +221,7 @@ impl Copy<'_> {
 
     /// Copies one segment, and records the loss of what should stand in it. What the system does not read is lost.
     fn volume(&mut self, volume: &Volume) -> Result<(), Error> {
-        let mut cause = (volume.name, None, Fault::Zeros);
+        let mut cause = nothing(volume);
         match self.look.open(&volume.file).and_then(Window::new) {
             Ok(window) => {
                 let mut walk = Walk::new(window, &volume.header, Checks::ALL, volume.end);
@@ -189,7 +233,7 @@ impl Copy<'_> {
             Err(error) => self.unreadable(volume, &error),
         }
         if let Some(end) = volume.end {
-            self.set_aside_file(&volume.file, end, true)?;
+            self.set_aside_file(&volume.file, end, Aside::Late)?;
         }
         match volume.last {
             // What should still be in it, before the next one begins.
@@ -204,7 +248,8 @@ impl Copy<'_> {
         walk: &mut Walk<S>,
         cause: &mut Cause,
     ) -> Result<(), Error> {
-        let mut aside: Option<(Span, bool)> = None;
+        let mut aside: Option<Piece> = None;
+        let mut passed = 0;
         loop {
             let (span, step) = match walk.next() {
                 Ok(Some(next)) => next,
@@ -214,26 +259,39 @@ impl Copy<'_> {
                     break;
                 }
             };
-            match step {
+            self.scribe.passed(span.end() - passed);
+            passed = span.end();
+            let piece = match step {
                 Step::Frame(frame, _) if self.belongs(volume, &frame.header) => {
-                    self.frame(volume, &frame, *cause)?;
-                    *cause = (volume.name, None, Fault::Zeros);
+                    if self.frame(volume, &frame, *cause)? {
+                        *cause = nothing(volume);
+                        None
+                    } else {
+                        *cause = (volume.name, Some(span.offset), Aside::Undecoded);
+                        self.heard_of(volume, &frame.header);
+                        Some((span, Aside::Undecoded, Some(frame.header)))
+                    }
                 }
-                Step::Frame(..) => {
-                    extend(&mut aside, span, true);
-                    continue;
+                Step::Frame(frame, _) => Some((span, Aside::Late, Some(frame.header))),
+                Step::Zeros => {
+                    *cause = (volume.name, Some(span.offset), Aside::Bad(Fault::Zeros));
+                    None
                 }
-                Step::Zeros => *cause = (volume.name, Some(span.offset), Fault::Zeros),
                 Step::Bad(fault, header) => {
-                    *cause = (volume.name, Some(span.offset), fault);
+                    *cause = (volume.name, Some(span.offset), Aside::Bad(fault));
                     if let Some(header) = header {
                         self.heard_of(volume, &header);
                     }
-                    extend(&mut aside, span, false);
-                    continue;
+                    Some((span, Aside::Bad(fault), header))
                 }
+            };
+            if let (Some(before), Some(next)) = (&mut aside, &piece)
+                && follows(before, next)
+            {
+                before.0.bytes = next.0.end() - before.0.offset;
+                continue;
             }
-            self.put_aside(&volume.file, aside.take())?;
+            self.put_aside(&volume.file, std::mem::replace(&mut aside, piece))?;
         }
         self.known_end = self.known_end.max(walk.durable());
         self.put_aside(&volume.file, aside)
@@ -256,10 +314,18 @@ impl Copy<'_> {
         }
     }
 
-    fn frame(&mut self, volume: &Volume, frame: &FrameRef<'_>, cause: Cause) -> Result<(), Error> {
+    /// Copies a frame; whether its content decodes.
+    fn frame(
+        &mut self,
+        volume: &Volume,
+        frame: &FrameRef<'_>,
+        cause: Cause,
+    ) -> Result<bool, Error> {
         self.fill(frame.header.position, cause)?;
+        if !self.scribe.keeps(frame) {
+            return Ok(false);
+        }
         self.incarnation = self.incarnation.max(frame.header.incarnation);
-        self.scribe.kept(frame);
         self.report.frames += 1;
         self.expected = frame.header.position.next();
         let draft = Draft {
@@ -270,14 +336,14 @@ impl Copy<'_> {
                 bodies: frame.bodies.to_vec(),
             },
         };
-        let Some(target) = &mut self.target else {
-            return Ok(());
-        };
-        target.put(self.incarnation, volume.header.rules, &draft)
+        if let Some(target) = &mut self.target {
+            target.put(self.incarnation, volume.header.rules, &draft)?;
+        }
+        Ok(true)
     }
 
     /// Records the loss of every position up to `next`, which comes next.
-    fn fill(&mut self, next: Position, (segment, offset, fault): Cause) -> Result<(), Error> {
+    fn fill(&mut self, next: Position, (segment, offset, found): Cause) -> Result<(), Error> {
         if self.expected >= next {
             return Ok(());
         }
@@ -290,10 +356,12 @@ impl Copy<'_> {
             positions: Positions::to(self.expected, next.before()),
             segment,
             offset,
-            fault,
+            found,
         };
         while self.expected < next {
-            let draft = self.scribe.lost(self.expected, &lost);
+            let draft = self
+                .scribe
+                .lost(self.expected, self.report.incarnation, &lost);
             if let Some(target) = &mut self.target {
                 target.put_among(self.incarnation, &draft)?;
             }
@@ -305,22 +373,25 @@ impl Copy<'_> {
 
     fn begin_life(&mut self, salt: crate::position::Salt) -> Result<(), Error> {
         let incarnation = self.report.incarnation;
-        let draft = self.scribe.raised(incarnation, &self.report);
+        let draft = self.scribe.raised(&self.report);
         match self.target.take() {
-            Some(target) => target.finish(incarnation, salt, &draft),
+            Some(target) => {
+                target.manifest(&self.report.quarantine)?;
+                target.finish(incarnation, salt, &draft)
+            }
             None => Ok(()),
         }
     }
 
-    fn put_aside(&mut self, file: &str, aside: Option<(Span, bool)>) -> Result<(), Error> {
-        match aside {
-            Some((span, is_late)) => self.set_aside(file, span, is_late),
+    fn put_aside(&mut self, file: &str, piece: Option<Piece>) -> Result<(), Error> {
+        match piece {
+            Some(piece) => self.set_aside(file, piece),
             None => Ok(()),
         }
     }
 
     /// Everything in a file from an offset on, up to its last byte that is not zero.
-    fn set_aside_file(&mut self, file: &str, offset: u64, is_late: bool) -> Result<(), Error> {
+    fn set_aside_file(&mut self, file: &str, offset: u64, kind: Aside) -> Result<(), Error> {
         let failed = |error| storage::failed("read", file, error);
         let source = self.look.open(file).map_err(failed)?;
         let end = source::dirty_end(&*source, offset).map_err(failed)?;
@@ -328,12 +399,11 @@ impl Copy<'_> {
             return Ok(());
         }
         let bytes = end - offset;
-        self.set_aside(file, Span { offset, bytes }, is_late)
+        self.set_aside(file, (Span { offset, bytes }, kind, None))
     }
 
-    fn set_aside(&mut self, from: &str, span: Span, is_late: bool) -> Result<(), Error> {
-        let kind = if is_late { "late" } else { "bad" };
-        let file = format!("{from}.{}-{}.{kind}", span.offset, span.end());
+    fn set_aside(&mut self, from: &str, (span, kind, header): Piece) -> Result<(), Error> {
+        let file = format!("{from}.{}-{}.{}", span.offset, span.end(), kind.as_str());
         if let Some(target) = &self.target {
             let failed = |error| storage::failed("copy to quarantine from", from, error);
             let source = self.look.open(from).map_err(failed)?;
@@ -344,18 +414,25 @@ impl Copy<'_> {
             from: from.to_owned(),
             offset: span.offset,
             bytes: span.bytes,
-            is_late,
+            kind,
+            header,
         });
         Ok(())
     }
 }
 
-/// Stretches that follow each other are kept together.
-fn extend(aside: &mut Option<(Span, bool)>, span: Span, is_late: bool) {
-    match aside {
-        Some((before, _)) => before.bytes = span.end() - before.offset,
-        None => *aside = Some((span, is_late)),
-    }
+/// Nothing stands where the next frame should.
+fn nothing(volume: &Volume) -> Cause {
+    (volume.name, None, Aside::Bad(Fault::Zeros))
+}
+
+/// Bytes that are set aside, and the header of the frame that they were.
+type Piece = (Span, Aside, Option<Header>);
+
+/// Stretches that follow each other are kept together, unless it is known which frames they were.
+fn follows(before: &Piece, next: &Piece) -> bool {
+    let is_rubble = |piece: &Piece| matches!(piece.1, Aside::Bad(_)) && piece.2.is_none();
+    before.0.end() == next.0.offset && is_rubble(before) && is_rubble(next)
 }
 
 /// Opens the directory of a new store, which has to be empty or not there.

@@ -47,6 +47,9 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
+    /// Positions are lost, and the incarnation that was to begin behind them is not there.
+    #[error("positions of the log are lost, and no new incarnation has begun behind them")]
+    Unproven,
     /// More than a limit allows was offered.
     #[error("{what} is {offered} long, at most {max} is allowed")]
     Limit {

@@ -23,6 +23,7 @@ pub mod impact;
 pub mod projection;
 pub mod projector;
 pub mod reader;
+pub mod salvage;
 pub mod session;
 mod source;
 pub mod store;

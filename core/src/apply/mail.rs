@@ -49,18 +49,35 @@ pub(super) fn notice(
 
 /// Puts an envelope into its session's inbox under the next number.
 pub(super) fn open(state: &mut State, number: EnvelopeNo, row: EnvelopeRow) {
-    if number != state.next_envelope() {
+    if number < state.next_envelope() && state.is_unproven() {
+        return replace(state, number, row);
+    }
+    if number != state.next_envelope() || state.session(row.session).is_none() {
         return;
     }
-    let Some(session) = state.sessions.get_mut(row.session.index()) else {
-        return;
-    };
-    session.inbox.push(number);
+    if let Some(session) = state.sessions.get_mut(row.session.index()) {
+        session.inbox.push(number);
+    }
     if state.envelopes.is_empty() {
         // Number 0 is not used.
         state.envelopes.push(EnvelopeRow::UNUSED);
     }
     state.envelopes.push(row);
+}
+
+/// Behind a loss, a notice may have been derived for a session that was in truth told nothing: what a frame says of its
+/// number counts.
+fn replace(state: &mut State, number: EnvelopeNo, row: EnvelopeRow) {
+    let Some(known) = state.envelopes.get_mut(number.index()) else {
+        return;
+    };
+    let former = core::mem::replace(known, row).session;
+    if let Some(session) = state.sessions.get_mut(former.index()) {
+        session.inbox.retain(|envelope| *envelope != number);
+    }
+    if let Some(session) = state.sessions.get_mut(row.session.index()) {
+        session.inbox.push(number);
+    }
 }
 
 pub(super) fn delivered(state: &mut State, e: &Delivered) {

@@ -58,11 +58,22 @@ pub(super) fn raised(fold: Fold<'_>, state: &mut State, e: &IncarnationRaised) {
     if e.incarnation <= state.incarnation {
         return;
     }
-    state.incarnation = e.incarnation;
     let reason = fold.symbol(state, e.reason);
+    raise(fold, state, e.incarnation, Some(reason));
+    state.prove(e.incarnation, fold.at.position);
+}
+
+/// Begins a life of the log in the state.
+pub(super) fn raise(
+    fold: Fold<'_>,
+    state: &mut State,
+    incarnation: u64,
+    reason: Option<crate::text::Symbol>,
+) {
+    state.incarnation = incarnation;
     for number in 0..state.sessions.len() {
         let session = &mut state.sessions[number];
-        session.generation.incarnation = e.incarnation;
+        session.generation.incarnation = incarnation;
         session.holder = None;
         session.tree.claimer = None;
         session.tree.standing = TreeStanding::Unowned;
@@ -72,7 +83,7 @@ pub(super) fn raised(fold: Fold<'_>, state: &mut State, e: &IncarnationRaised) {
             how: Granted::Raised,
             at: fold.at,
             actor: None,
-            reason: Some(reason),
+            reason,
         });
         let (open, inbox) = (session.open.clone(), session.inbox.clone());
         let generation = session.generation;

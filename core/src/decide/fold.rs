@@ -16,7 +16,11 @@ use crate::history::Activity;
 use crate::id::{DispatchNo, EnvelopeNo, Name, SessionNo};
 use crate::state::{DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, State, TreeStanding};
 
+mod lost;
 mod tree;
+
+pub use lost::is_unproven;
+pub(crate) use lost::{Named, named};
 
 use super::branch::can_be_cut;
 use super::history::depth_after;
@@ -24,10 +28,14 @@ use super::history::depth_after;
 mod role;
 
 /// Whether an entry may be honoured at its position: its fence names what is current there, and its events
-/// are ones that such a fence carries. An entry that fails is applied by no projection.
+/// are ones that such a fence carries. An entry that fails is applied by no projection. Behind a loss nobody can say so:
+/// there an entry is honoured as long as its numbers can be.
 #[must_use]
 pub fn stands(state: &State, entry: &Entry) -> bool {
     let look = Look { state, entry };
+    if lost::is_unproven(state, entry) {
+        return look.is_plausible();
+    }
     look.life()
         && look.fence()
         && look.tree_is_meant()
@@ -142,7 +150,9 @@ impl<'a> Look<'a> {
                 r.how == ReleaseCause::RootRetired
             }
             (_, [E::Released(r)]) => r.how != ReleaseCause::RootRetired,
-            (FenceKind::None, [E::IncarnationRaised(_), E::HomeAccepted(_)]) => true,
+            (FenceKind::None, [E::IncarnationRaised(_), E::HomeAccepted(_)])
+            | (FenceKind::None, [E::PositionLost(_), E::SessionRegained(_)]) => true,
+            (_, [E::SessionRegained(_)]) => false,
             (_, events) => events.len() <= 1,
         }
     }
@@ -186,7 +196,9 @@ impl<'a> Look<'a> {
             Event::IncarnationRaised(_)
             | Event::HomeAccepted(_)
             | Event::FindingAccepted(_)
-            | Event::LockRemoved(_) => self.by_nobody(),
+            | Event::LockRemoved(_)
+            | Event::PositionLost(_) => self.by_nobody(),
+            Event::SessionRegained(e) => self.is_within(e.session),
             Event::TailSetAside(e) => {
                 self.by_nobody() && !self.state.has_set_aside(self.entry.texts.get(e.file))
             }

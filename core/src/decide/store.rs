@@ -2,9 +2,10 @@
 
 use alloc::vec;
 
-use crate::command::{AcceptFinding, Count, SetAside, Settle, Settlement};
+use crate::command::{AcceptFinding, Count, Lose, SetAside, Settle, Settlement};
 use crate::event::{
-    FindingAccepted, HomeAccepted, IncarnationRaised, RefusalsCounted, TailSetAside,
+    FindingAccepted, HomeAccepted, IncarnationRaised, PositionLost, RefusalsCounted,
+    SessionRegained, TailSetAside,
 };
 use crate::state::State;
 
@@ -26,7 +27,7 @@ pub(super) fn count(state: &State, c: &Count) -> Decision {
     ])
 }
 
-/// A store that was copied or restored begins a new life, in which no older token is current.
+/// A store that was copied, restored or salvaged begins a new life, in which no older token is current.
 pub(super) fn settle(state: &State, c: &Settle) -> Decision {
     let home = HomeAccepted { reason: c.reason };
     if c.how == Settlement::Moved || c.incarnation <= state.incarnation {
@@ -55,6 +56,24 @@ pub(super) fn set_aside(ask: Ask<'_>, c: &SetAside) -> Decision {
         }
         .into(),
     ])
+}
+
+/// A salvage writes what it knows of a frame that it could not read.
+pub(super) fn lose(c: &Lose) -> Decision {
+    let lost = PositionLost {
+        first: c.first,
+        epoch: c.epoch,
+        offset: c.offset,
+        found: c.found,
+        life: c.life,
+    };
+    let regained = c.regained.map(|r| SessionRegained {
+        session: r.session,
+        name: r.name,
+    });
+    let mut events = vec![lost.into()];
+    events.extend(regained.map(Into::into));
+    Decision::plain(events)
 }
 
 /// A finding that stopped appends is acknowledged; what is no finding, or no longer, needs nothing.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::source::Line;
+use super::{Kept, MANIFEST_NAME};
 use crate::error::Error;
 use crate::format::{
     FORMAT_VERSION, Predecessor, RulesVersion, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName,
@@ -202,6 +203,34 @@ impl Target {
             self.dir.sync(QUARANTINE_FOLDER)
         })();
         copied.map_err(|error| storage::failed("write", self.dir.path_of(&path), error))
+    }
+
+    /// Writes down what is in the quarantine: a line for each file, fields parted by tabs.
+    pub(super) fn manifest(&self, quarantine: &[Kept]) -> Result<(), Error> {
+        if quarantine.is_empty() {
+            return Ok(());
+        }
+        let mut text = String::from("tenure salvage manifest 1\n");
+        for kept in quarantine {
+            let (kind, what) = (kept.kind.as_str(), kept.kind);
+            let frame = kept.header.map_or("-".to_owned(), |header| {
+                format!(
+                    "position {} facts {} texts {} bodies {}",
+                    header.position, header.facts_len, header.texts_len, header.bodies_len
+                )
+            });
+            let (file, from, offset, bytes) = (&kept.file, &kept.from, kept.offset, kept.bytes);
+            text += &format!("{file}\t{from}\t{offset}\t{bytes}\t{kind}\t{what}\t{frame}\n");
+        }
+        let path = format!("{QUARANTINE_FOLDER}/{MANIFEST_NAME}");
+        self.dir
+            .open(&path, Access::CreateNew)
+            .and_then(|file| {
+                storage::write_full(&*file, text.as_bytes(), 0)?;
+                file.sync()?;
+                self.dir.sync(QUARANTINE_FOLDER)
+            })
+            .map_err(|error| storage::failed("write", self.dir.path_of(&path), error))
     }
 
     /// Writes the first frame of the new life in a segment of its own, and names the segments. The newest gets its name

@@ -11,7 +11,7 @@ use tenure_log::frame::{Draft, FrameRef};
 use tenure_log::journal::Journal;
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::position::{Epoch, Incarnation, Position};
-use tenure_log::salvage::{Lost, Report, Scribe, salvage};
+use tenure_log::salvage::{Aside, Lost, Report, Scribe, salvage};
 use tenure_log::storage::sim::Sim;
 use tenure_log::storage::{Opening, Storage};
 use tenure_log::verify::{Outcome, verify};
@@ -25,20 +25,26 @@ const DEST: &str = "/store";
 struct Notes {
     kept: Vec<Position>,
     lost: Vec<Position>,
+    bytes: u64,
 }
 
 impl Scribe for Notes {
-    fn kept(&mut self, frame: &FrameRef<'_>) {
+    fn keeps(&mut self, frame: &FrameRef<'_>) -> bool {
         self.kept.push(frame.header.position);
+        true
     }
 
-    fn lost(&mut self, position: Position, _: &Lost) -> Draft {
+    fn lost(&mut self, position: Position, _: Incarnation, _: &Lost) -> Draft {
         self.lost.push(position);
         draft("lost")
     }
 
-    fn raised(&mut self, _: Incarnation, _: &Report) -> Draft {
+    fn raised(&mut self, _: &Report) -> Draft {
         draft("raised")
+    }
+
+    fn passed(&mut self, bytes: u64) {
+        self.bytes += bytes;
     }
 }
 
@@ -245,17 +251,24 @@ fn late_and_bad_bytes_go_to_quarantine() {
     let (bad_name, bad, bad_len) = builder.frames[7];
     builder.file(bad_name)[bad + 90] ^= 1;
     let found = salvaged(&builder.files);
-    let kept: Vec<(String, u64, u64, bool)> = found
+    let kept: Vec<(String, u64, u64, &str)> = found
         .report
         .quarantine
         .iter()
-        .map(|kept| (kept.from.clone(), kept.offset, kept.bytes, kept.is_late))
+        .map(|kept| {
+            (
+                kept.from.clone(),
+                kept.offset,
+                kept.bytes,
+                kept.kind.as_str(),
+            )
+        })
         .collect();
     assert_eq!(
         kept,
         [
-            (name.to_string(), end as u64, 8, true),
-            (bad_name.to_string(), bad as u64, bad_len as u64, false),
+            (name.to_string(), end as u64, 8, "late"),
+            (bad_name.to_string(), bad as u64, bad_len as u64, "bad"),
         ]
     );
     assert!(!late.is_empty());
@@ -278,7 +291,7 @@ fn a_late_segment_is_not_read_as_part_of_the_log() {
             .report
             .quarantine
             .iter()
-            .any(|kept| kept.from == name && kept.is_late)
+            .any(|kept| kept.from == name && kept.kind == Aside::Late)
     );
 }
 

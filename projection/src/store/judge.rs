@@ -76,7 +76,7 @@ pub(super) fn judge<'j>(
 
 /// Whether an ordinary frame may be appended.
 fn appends(live: &Live) -> bool {
-    live.state.unknown.is_none() && live.state.findings.is_empty()
+    live.state.unknown.is_none() && live.state.findings.is_empty() && !live.state.is_unproven()
 }
 
 /// Records a torn tail that the log says nothing of yet, in a frame of its own before the orders: the store's, in
@@ -131,6 +131,9 @@ fn one(
 ) -> Result<Judged, Error> {
     if let Some(kind) = live.state.unknown {
         return Ok(Judged::Final(Verdict::Failed(Error::NewerEvents { kind })));
+    }
+    if live.state.is_unproven() {
+        return Ok(Judged::Final(Verdict::Failed(Error::Unproven)));
     }
     if let Some(found) = findings(live, &prepared.request) {
         return Ok(Judged::Final(Verdict::Failed(found)));
@@ -303,7 +306,7 @@ fn append(
     match live.apply(&entry, head) {
         Applied::Honoured => Ok(()),
         // Every reader would see it as forged, and nothing could be appended any more.
-        Applied::Finding | Applied::Unknown => Err(Error::Described(
+        Applied::Finding | Applied::Unknown | Applied::Unproven => Err(Error::Described(
             "a decision of this program does not stand on its own state; nothing was appended"
                 .into(),
         )),

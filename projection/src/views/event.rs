@@ -525,6 +525,21 @@ impl Spelling<'_> {
                     ("quarantine", Field::text(self.text(e.file))),
                 ],
             ),
+            Event::PositionLost(e) => (
+                None,
+                None,
+                vec![
+                    ("segment", Field::text(segment(e.first, e.epoch))),
+                    ("offset", e.offset.map_or(Field::None, Field::Number)),
+                    ("found", Field::text(self.text(e.found))),
+                    ("life", Field::Number(e.life)),
+                ],
+            ),
+            Event::SessionRegained(e) => (
+                Some(e.session),
+                None,
+                vec![("name", Field::text(self.text(e.name)))],
+            ),
             Event::LockRemoved(e) => (
                 None,
                 None,

@@ -1,7 +1,9 @@
 //! Samples of what is done beside the ledger: in a checkout, and to the log's own tail.
 
-use tenure_core::command::{BypassGuard, Command, RemoveLock, SetAside};
-use tenure_core::event::{Event, GuardBypassed, LockRemoved, TailSetAside};
+use tenure_core::command::{BypassGuard, Command, Lose, Regained, RemoveLock, SetAside};
+use tenure_core::event::{
+    Event, GuardBypassed, LockRemoved, PositionLost, SessionRegained, TailSetAside,
+};
 use tenure_core::id::{Position, SessionNo, Time};
 
 use super::{GENERATION, text};
@@ -21,6 +23,18 @@ pub fn commands() -> Vec<Command> {
             offset: 70_008,
             bytes: 250,
             file: text(4),
+        }
+        .into(),
+        Lose {
+            first: Position(9412),
+            epoch: 3,
+            offset: Some(70_008),
+            found: text(8),
+            life: 1_702_345_678,
+            regained: Some(Regained {
+                session: SessionNo(3),
+                name: text(0),
+            }),
         }
         .into(),
         RemoveLock {
@@ -51,6 +65,19 @@ pub fn events() -> Vec<Event> {
             offset: 70_008,
             bytes: 250,
             file: text(4),
+        }
+        .into(),
+        PositionLost {
+            first: Position(9412),
+            epoch: 3,
+            offset: Some(70_008),
+            found: text(8),
+            life: 1_702_345_678,
+        }
+        .into(),
+        SessionRegained {
+            session: SessionNo(3),
+            name: text(0),
         }
         .into(),
         LockRemoved {
