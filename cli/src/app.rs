@@ -189,6 +189,8 @@ pub enum Command {
     Inspect(forensics::inspect::Args),
     /// What is in a transcript of claude, codex or gemini, and what is wrong with it; changes nothing
     Transcript(forensics::transcript::Args),
+    /// Copy what is good of a damaged store into a new one and say what may be missing; the damaged one stays as it is
+    Salvage(forensics::salvage::Args),
     /// The way out of each state in which a store refuses to write
     Store(forensics::store::Args),
 
@@ -238,7 +240,10 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "bisect", "receipt",
         ],
     ),
-    ("Forensics", &["verify", "inspect", "transcript", "store"]),
+    (
+        "Forensics",
+        &["verify", "inspect", "salvage", "transcript", "store"],
+    ),
     (
         "Operate",
         &["doctor", "guard", "install", "hook", "completions", "man"],
@@ -333,6 +338,7 @@ impl Command {
             Self::Verify(args) => args.run(ctx),
             Self::Inspect(args) => args.run(ctx),
             Self::Transcript(args) => args.run(ctx),
+            Self::Salvage(args) => args.run(ctx),
             Self::Store(args) => args.run(ctx),
             Self::Doctor(args) => args.run(ctx),
             Self::Guard(args) => args.run(ctx),

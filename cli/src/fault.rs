@@ -113,6 +113,7 @@ fn cause_of(error: &LogError) -> Cause {
         LogError::NoSpace { .. } => Cause::NoSpace,
         LogError::Permission { .. } => Cause::Permission,
         LogError::NotAStore { .. } => Cause::UnknownStore,
+        LogError::Occupied { .. } => Cause::CannotCreate,
         LogError::ForeignOwner { .. } => Cause::ForeignOwner,
         LogError::NewerFormat { .. } => Cause::NewerFormat,
         LogError::ForeignStore { .. } => Cause::ForeignStore,
@@ -163,7 +164,14 @@ pub fn of_log(error: &LogError, dir: &Path) -> Fault {
             ),
             "accepts that its locks and syncs may not be what the log relies on",
         ),
-        LogError::Damaged(_) | LogError::ForeignStore { .. } => fault.then(
+        LogError::Damaged(_) => salvaging(
+            fault.then(
+                verify,
+                "says what is damaged and what can still be read; changes nothing",
+            ),
+            &at,
+        ),
+        LogError::ForeignStore { .. } => fault.then(
             verify,
             "says what is damaged and what can still be read; changes nothing",
         ),
@@ -182,6 +190,19 @@ pub fn of_log(error: &LogError, dir: &Path) -> Fault {
     }
 }
 
+/// A fault that only a new store gets out of. `at` is the damaged one's directory as a shell takes it.
+fn salvaging(fault: Fault, at: &str) -> Fault {
+    fault
+        .then(
+            format!("tenure salvage {at} --in-place --dry-run"),
+            "says what would be kept and lost; changes nothing",
+        )
+        .then(
+            format!("tenure salvage {at} --in-place"),
+            "copies what is good into a new store in its place, and keeps this one beside it",
+        )
+}
+
 /// What a store says, with the commands that help.
 #[must_use]
 pub fn of_store(error: &Error, dir: &Path) -> Fault {
@@ -198,6 +219,7 @@ pub fn of_store(error: &Error, dir: &Path) -> Fault {
                 format!("tenure --store {at} store accept finding:{position} --reason TEXT"),
                 "goes on without that frame",
             ),
+        Error::Unproven => salvaging(Fault::new(Cause::Damaged, message), &at),
         Error::NewerEvents { .. } => Fault::new(Cause::NewerFormat, message).then(
             format!("tenure verify {at}"),
             "shows what this program can read of it; changes nothing",

@@ -54,9 +54,9 @@ impl std::fmt::Display for Next {
             Next::Nothing => "nothing has to be done",
             Next::Append => "the next append moves the bytes to quarantine and goes on",
             Next::LookAgain => "a writer is at work, look again",
-            Next::Salvage => "keep the directory as it is, and read what is good with `inspect`",
+            Next::Salvage => "copy what is good into a new store with `salvage`",
             Next::RestoreFile => {
-                "restore the file from a backup, or keep the directory as it is and read what is good with `inspect`"
+                "restore the file from a backup, or copy what is good into a new store with `salvage`"
             }
             Next::TakeOut => "take the file out of the store",
             Next::NewerProgram => "use the newer program",

@@ -281,6 +281,9 @@ impl Copy<'_> {
                     *cause = (volume.name, Some(span.offset), Aside::Bad(fault));
                     if let Some(header) = header {
                         self.heard_of(volume, &header);
+                        if header.position == self.expected && self.belongs(volume, &header) {
+                            self.fill(header.position.next(), *cause)?;
+                        }
                     }
                     Some((span, Aside::Bad(fault), header))
                 }

@@ -7,7 +7,9 @@
 
 use tenure_core::apply::apply;
 use tenure_core::command::Request;
-use tenure_core::decide::{Decision, decide, refused, refused_with, stands};
+use tenure_core::decide::{
+    Decision, decide, is_unproven, refused, refused_with, stands,
+};
 use tenure_core::event::{Entry, Event, Refused};
 use tenure_core::id::Position;
 use tenure_core::redaction::{self, Classes};
@@ -157,6 +159,9 @@ pub struct Report {
     pub judged: u64,
     /// Frames that could not be judged, with why, in the order of positions.
     pub not_judged: Vec<Unjudged>,
+    /// Frames between a loss and the incarnation begun behind it: what they stood on cannot be proven, so that they
+    /// are neither judged nor findings.
+    pub unproven: u64,
     /// What breaks a rule, in the order of positions.
     pub findings: Vec<Finding>,
     /// Texts and bodies that were taken out before the log came here: no judge has seen their content.
@@ -259,6 +264,11 @@ impl Audit {
     /// [`Error::Facts`] when the frame does not even give its events.
     pub fn frame(&mut self, frame: &FrameRef<'_>) -> Result<(), Error> {
         let entry = entry::decode(frame)?;
+        if is_unproven(&self.state, &entry) && stands(&self.state, &entry) {
+            self.report.unproven += 1;
+            self.fold(&entry);
+            return Ok(());
+        }
         let known = entry.unknown.is_none();
         self.count_redacted(&entry, frame);
         match entry::decode_request(frame) {
@@ -310,8 +320,12 @@ impl Audit {
     }
 
     fn fold(&mut self, entry: &Entry) {
-        for (rule, message) in self.ledger.note(entry) {
-            self.found(entry, rule, None, message);
+        if is_unproven(&self.state, entry) {
+            self.ledger.believe(entry);
+        } else {
+            for (rule, message) in self.ledger.note(entry) {
+                self.found(entry, rule, None, message);
+            }
         }
         apply(&mut self.state, entry);
         self.report.until = entry.at.position;

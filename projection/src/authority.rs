@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tenure_core::command::Bearer;
+use tenure_core::decide::is_unproven;
 use tenure_core::event::{Entry, Event, HandedOver, RoleTaken};
 use tenure_core::generation::Generation;
 use tenure_core::id::{DispatchNo, Moment, Position, RoleNo, SessionNo, Time};
@@ -272,6 +273,9 @@ impl Projection for Authority {
             .events
             .iter()
             .any(|e| matches!(e, Event::Delegated(_)));
+        if is_unproven(state, entry) {
+            self.lost_grant(entry, state);
+        }
         for event in &entry.events {
             let point = Point {
                 at: entry.at,
@@ -315,6 +319,12 @@ impl Authority {
                 }
             }
             Event::Accepted(e) => self.accepted(e.dispatch, point, state),
+            Event::Dispatched(e) => {
+                // Only behind a loss: what had the item ended in a frame that is lost.
+                if let Some(before) = state.live_dispatch_of(texts.get(e.item)) {
+                    self.unbind(before, point);
+                }
+            }
             Event::HandedOver(e) => self.handed_over(e, point),
             Event::Released(e) => {
                 for (session, _) in state.sessions_of_tree(e.root) {
@@ -344,6 +354,21 @@ impl Authority {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// An entry behind a loss that names a newer generation than is known: whoever held the session before holds it no
+    /// more, and who does stands in a frame that is lost.
+    fn lost_grant(&mut self, entry: &Entry, state: &State) {
+        let (Some(session), Some(named)) = (entry.fence.session, entry.fence.named) else {
+            return;
+        };
+        if state.session(session).is_some_and(|s| s.generation < named) {
+            let point = Point {
+                at: entry.at,
+                event: "position-lost",
+            };
+            self.close(session, point);
         }
     }
 
@@ -395,6 +420,7 @@ impl Authority {
     }
 
     fn role_taken(&mut self, e: &RoleTaken, point: Point) {
+        self.role_ended(e.role, point);
         let (of_session, granted) = self.bearing(e.session);
         let holder = of_session.map(|holder| Holder {
             bearing: e.process.unwrap_or(holder.bearing),

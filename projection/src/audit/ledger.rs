@@ -37,6 +37,31 @@ impl Ledger {
         broken
     }
 
+    /// Takes in an entry behind a loss, where what broke a rule may only have lost its reason: whatever it takes for
+    /// granted was so.
+    pub fn believe(&mut self, entry: &Entry) {
+        if let (Some(session), Some(named)) = (entry.fence.session, entry.fence.named) {
+            let newest = self.granted.entry(session).or_insert(named);
+            *newest = named.max(*newest);
+        }
+        for event in &entry.events {
+            let addressed = match event {
+                Event::Dispatched(e) => Some((e.session, e.generation)),
+                Event::Sent(e) => Some((e.session, e.generation)),
+                Event::HandedOver(e) => Some((e.session, e.generation)),
+                _ => None,
+            };
+            if let Some((session, generation)) = addressed {
+                let newest = self.granted.entry(session).or_insert(generation);
+                *newest = generation.max(*newest);
+            }
+            if let Event::Dispatched(e) = event {
+                self.bound.remove(entry.texts.get(e.item));
+            }
+        }
+        drop(self.note(entry));
+    }
+
     fn event(&mut self, entry: &Entry, event: &Event) -> Option<(Rule, String)> {
         match event {
             Event::Registered(e) => {

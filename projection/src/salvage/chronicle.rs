@@ -154,6 +154,8 @@ impl<'c> Chronicle<'c> {
         let unproven = is_unproven(state, entry);
         if unproven && let Some(session) = entry.fence.session {
             let known = state.session(session).map(|s| s.generation);
+            // A row that stands for a lost one has generation 0.
+            let known = known.filter(|generation| generation.number > 0);
             let is_lost = known < entry.fence.named;
             let note = self.sessions.get(&session).copied();
             match note {

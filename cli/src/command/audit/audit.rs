@@ -78,6 +78,7 @@ fn object(report: &Report) -> Object {
         .with("texts_redacted", report.redacted.0)
         .with("bodies_redacted", report.redacted.1)
         .with("not_judged", skipped)
+        .with("unproven", report.unproven)
         .with("findings", findings)
 }
 
@@ -106,6 +107,15 @@ fn people(ctx: &mut Context, report: &Report) -> Result<(), Stop> {
             DIM,
             format_args!(
                 "{texts} texts and {bodies} bodies were taken out: their content was not looked at"
+            ),
+        )?;
+    }
+    if report.unproven > 0 {
+        let count = report.unproven;
+        ctx.out.styled(
+            WARN,
+            format_args!(
+                "{count} frames stand between a loss and the incarnation begun behind it: what they stood on is unproven"
             ),
         )?;
     }

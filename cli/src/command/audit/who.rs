@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tenure_projection::authority::{About, Resolved, When as Place};
 use tenure_projection::call::RoleAt;
-use tenure_projection::core::id::{Moment, RoleNo, SessionNo};
+use tenure_projection::core::id::{Moment, Position, RoleNo, SessionNo};
 use tenure_projection::core::role::RoleScope;
 use tenure_projection::core::state::State;
 use tenure_projection::reader::Reader;
@@ -15,10 +15,14 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::Stop;
 use crate::input;
-use crate::output::{human, json};
+use crate::output::{WARN, human, json};
 
 use super::super::find;
 use super::place::{resolve, say};
+
+/// What is said of answers about a place behind a loss.
+const UNPROVEN: &str =
+    "unproven: frames before this place are lost, so that a later grant or end may be missing";
 
 /// Arguments of `who`.
 #[derive(Debug, clap::Args)]
@@ -82,10 +86,18 @@ impl Args {
             .iter()
             .flat_map(|t| t.resolved.also.iter().map(|p| p.0))
             .collect();
+        let asked = views.first().map_or(Position(0), |view| view.at.position);
+        let proven = ctx.look(&reader, |lens| Ok(lens.state.is_proven_at(asked)))?;
+        if !proven && !ctx.out.is_json() {
+            ctx.out.styled(WARN, UNPROVEN)?;
+        }
         for view in &views {
             if ctx.out.is_json() {
-                ctx.out
-                    .object(&json::who(view).with("also", also.clone()))?;
+                ctx.out.object(
+                    &json::who(view)
+                        .with("also", also.clone())
+                        .with("unproven", !proven),
+                )?;
             } else if let (Some(session), true) = (&view.session, ctx.out.is_quiet()) {
                 ctx.out.essential(session)?;
             } else {

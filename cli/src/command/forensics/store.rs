@@ -49,7 +49,8 @@ impl Args {
         if let Some(position) = how.strip_prefix("finding:") {
             return finding(ctx, position, reason);
         }
-        let how = Settlement::from_word(&how).ok_or_else(|| {
+        let said = Settlement::from_word(&how).filter(|how| *how != Settlement::Salvaged);
+        let how = said.ok_or_else(|| {
             Fault::usage(format!(
                 "{how:?} is neither moved, copied, restored nor finding:POSITION"
             ))

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_projection::core::id::Position;
+use tenure_projection::core::state::Unproven;
 use tenure_projection::log::look::PlainDirectory;
 use tenure_projection::log::position::Receipt;
 use tenure_projection::log::recovery::Writer;
@@ -39,6 +40,8 @@ struct Verified {
     snapshot: Option<(Position, bool)>,
     /// Why the content could not be replayed.
     skipped: Option<String>,
+    /// Where fences cannot be proven, since frames before are lost.
+    unproven: Vec<Unproven>,
 }
 
 impl Args {
@@ -134,6 +137,7 @@ fn replayed(ctx: &Context, dir: &Path, report: Report) -> Verified {
         rules: Vec::new(),
         snapshot: None,
         skipped: None,
+        unproven: Vec::new(),
     };
     if !matches!(verified.report.outcome, Outcome::Clean | Outcome::TornTail) {
         verified.skipped =
@@ -153,6 +157,7 @@ fn replayed(ctx: &Context, dir: &Path, report: Report) -> Verified {
         verified.skipped = Some(error.to_string());
     }
     verified.rules = projector.findings().to_vec();
+    verified.unproven = projector.state().unproven.clone();
     verified
 }
 
@@ -243,6 +248,10 @@ fn people(ctx: &mut Context, dir: &Path, verified: &Verified) -> Result<(), Stop
         ctx.out
             .styled(WARN, format_args!("  content not replayed: {why}"))?;
     }
+    for stretch in &verified.unproven {
+        ctx.out
+            .styled(WARN, format_args!("  unproven: {}", unproven(stretch)))?;
+    }
     for finding in &report.findings {
         ctx.out.styled(WARN, format_args!("  {finding}"))?;
     }
@@ -281,6 +290,18 @@ const DIFFERS: (&str, &str) = (
     "the snapshot says otherwise than the log it was made from; answers since may be wrong, the log is not",
     "remove the directory `snapshots` of the store: it is made again from the log",
 );
+
+/// A stretch of a salvaged log, as a sentence.
+fn unproven(stretch: &Unproven) -> String {
+    let until = stretch.until.map_or_else(
+        || "the end, where no new incarnation has begun".to_owned(),
+        |until| format!("position {until}, where a new incarnation begins"),
+    );
+    let since = stretch.since;
+    format!(
+        "frames are lost from position {since} on; what stands on what cannot be told up to {until}"
+    )
+}
 
 fn kept(state: &ReceiptState) -> String {
     match state {
@@ -357,6 +378,13 @@ fn object(verified: &Verified) -> Object {
             "kind": "snapshot-differs", "meaning": DIFFERS.0, "next": DIFFERS.1,
         })
     });
+    let unproven: Value = verified
+        .unproven
+        .iter()
+        .map(
+            |u| json!({ "from": u.since.0, "until": u.until.map(|p| p.0), "meaning": unproven(u) }),
+        )
+        .collect();
     let receipts: Value = report
         .receipts
         .iter()
@@ -387,6 +415,7 @@ fn object(verified: &Verified) -> Object {
                 },
                 "checks": verified.checks(),
                 "skipped": skipped,
+                "unproven": unproven,
                 "horizon": coverage.horizon.0,
             }),
         )
