@@ -53,15 +53,13 @@ pub(super) fn line(look: &dyn Look) -> Result<Line, Error> {
     let names = look
         .names()
         .map_err(|error| crate::storage::failed("list", crate::segment::SEGMENTS_FOLDER, error))?;
-    let (mut found, mut lost, mut skipped) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let (mut headed, mut lost, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for file in names {
         if file.ends_with(".tmp") || file == "prepared" {
             continue;
         }
         match header_of(look, &file) {
-            Ok(Ok(header)) => {
-                found.insert(header.name(), (file, header, false));
-            }
+            Ok(Ok(header)) => headed.push((file, header)),
             Ok(Err(Fault::NewerFormat { found, known })) => {
                 let path = file.into();
                 return Err(Error::NewerFormat { path, found, known });
@@ -70,31 +68,36 @@ pub(super) fn line(look: &dyn Look) -> Result<Line, Error> {
             Err(error) => skipped.push((file, error.to_string())),
         }
     }
-    let store = store_of(&found);
+    let page = look.control().ok().flatten();
+    let page = page.and_then(|bytes| PageCopy::of(&bytes));
+    let Some(store) = store_of(&headed, page.as_ref().map(PageCopy::store)) else {
+        return Err(Error::NotAStore {
+            path: "segments".into(),
+        });
+    };
+    let mut found = Found::new();
+    // A file under its own name comes before a copy of it under another.
+    headed.sort_by_key(|(file, header)| (*file != header.name().to_string(), file.clone()));
+    for (file, header) in headed {
+        if header.store != store {
+            let why = format!("it belongs to store {}", header.store);
+            skipped.push((file, why));
+        } else if let Some((same, ..)) = found.get(&header.name()) {
+            let why = format!("{same} is the same segment");
+            skipped.push((file, why));
+        } else {
+            found.insert(header.name(), (file, header, false));
+        }
+    }
     let mut unreadable = Vec::new();
     for file in lost {
-        match borrowed(look, &file, &found, store) {
+        match borrowed(look, &file, &found) {
             Some(header) if !found.contains_key(&header.name()) => {
                 found.insert(header.name(), (file, header, true));
             }
             _ => unreadable.push(file),
         }
     }
-    let Some(store) = store else {
-        return Err(Error::NotAStore {
-            path: "segments".into(),
-        });
-    };
-    found.retain(|_, (file, header, _)| {
-        let ours = header.store == store;
-        if !ours {
-            skipped.push((
-                file.clone(),
-                format!("it belongs to store {}", header.store),
-            ));
-        }
-        ours
-    });
     let mut line = Line {
         store,
         incarnation: found
@@ -111,7 +114,10 @@ pub(super) fn line(look: &dyn Look) -> Result<Line, Error> {
         late: Vec::new(),
         unreadable,
         skipped,
-        durable: durable_of(look, store),
+        durable: page
+            .filter(|page| page.store() == store)
+            .and_then(|page| page.mark())
+            .map_or(Position::ZERO, |mark| mark.head.position),
     };
     line.follow_back(found);
     Ok(line)
@@ -147,11 +153,14 @@ impl Line {
     }
 }
 
-/// The store that most headers name.
-fn store_of(found: &Found) -> Option<StoreId> {
+/// The store that the control page names, if any header does; else the one that most headers name.
+fn store_of(headed: &[(String, SegmentHeader)], page: Option<StoreId>) -> Option<StoreId> {
     let mut counts: BTreeMap<[u8; 16], usize> = BTreeMap::new();
-    for (_, header, _) in found.values() {
+    for (_, header) in headed {
         *counts.entry(header.store.0).or_default() += 1;
+    }
+    if let Some(page) = page.filter(|page| counts.contains_key(&page.0)) {
+        return Some(page);
     }
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
     most.map(|(store, _)| StoreId(store))
@@ -188,27 +197,10 @@ fn mended(block: &mut [u8]) -> Option<SegmentHeader> {
     None
 }
 
-fn borrowed(
-    look: &dyn Look,
-    file: &str,
-    found: &Found,
-    store: Option<StoreId>,
-) -> Option<SegmentHeader> {
-    let siblings: Vec<SegmentHeader> = found
-        .values()
-        .map(|(_, header, _)| *header)
-        .filter(|header| Some(header.store) == store)
-        .collect();
+fn borrowed(look: &dyn Look, file: &str, found: &Found) -> Option<SegmentHeader> {
+    let siblings: Vec<SegmentHeader> = found.values().map(|(_, header, _)| *header).collect();
     let opened = look.open(file).ok()?;
     borrowed_header(file, &*opened, &siblings).ok()?
-}
-
-fn durable_of(look: &dyn Look, store: StoreId) -> Position {
-    let page = look.control().ok().flatten();
-    page.and_then(|bytes| PageCopy::of(&bytes))
-        .filter(|page| page.store() == store)
-        .and_then(|page| page.mark())
-        .map_or(Position::ZERO, |mark| mark.head.position)
 }
 
 /// The offset behind the last byte that is not zero, at or behind `from`.

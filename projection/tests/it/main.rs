@@ -17,6 +17,7 @@ mod marks;
 mod projector;
 mod races;
 mod rules;
+mod salvage;
 mod scene;
 mod snapshots;
 mod transcripts;
