@@ -210,16 +210,16 @@ pub fn of_store(error: &Error, dir: &Path) -> Fault {
     let message = error.to_string();
     match error {
         Error::Log(log) => of_log(log, dir),
-        Error::Facts { position, .. } => Fault::new(Cause::Damaged, message)
-            .then(
+        Error::Facts { .. } => {
+            let fault = Fault::new(Cause::Damaged, message).then(
                 format!("tenure inspect {at}"),
                 "shows the frames as they stand; changes nothing",
-            )
-            .then(
-                format!("tenure --store {at} store accept finding:{position} --reason TEXT"),
-                "goes on without that frame",
-            ),
-        Error::Unproven => salvaging(Fault::new(Cause::Damaged, message), &at),
+            );
+            salvaging(fault, &at)
+        }
+        Error::Unproven | Error::Unbegun { .. } => {
+            salvaging(Fault::new(Cause::Damaged, message), &at)
+        }
         Error::NewerEvents { .. } => Fault::new(Cause::NewerFormat, message).then(
             format!("tenure verify {at}"),
             "shows what this program can read of it; changes nothing",

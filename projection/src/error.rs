@@ -50,6 +50,12 @@ pub enum Error {
     /// Positions are lost, and the incarnation that was to begin behind them is not there.
     #[error("positions of the log are lost, and no new incarnation has begun behind them")]
     Unproven,
+    /// The log is in a life of which no event says how it began.
+    #[error("the log is in incarnation {incarnation}, and no event says how it began")]
+    Unbegun {
+        /// The life.
+        incarnation: u64,
+    },
     /// More than a limit allows was offered.
     #[error("{what} is {offered} long, at most {max} is allowed")]
     Limit {

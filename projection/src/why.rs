@@ -116,7 +116,10 @@ impl Why {
             forced: request.input.force.map(|r| shown(request.texts.get(r))),
             evidence: request.input.evidence.clone(),
             judged_on: about.and_then(|session| standpoint(&before, session)),
-            rule: rule(&before, &entry, &request),
+            rule: match tenure_core::decide::is_unproven(&before, &entry) {
+                true => "nothing that can be proven: frames before it are lost".to_owned(),
+                false => rule(&before, &entry, &request),
+            },
             events: events(&frame.by_ref(), &after),
             changes: diff(&before, &after),
             findings: report.findings,

@@ -3,6 +3,7 @@
 mod agents;
 mod audit;
 mod bundles;
+mod console;
 mod contract;
 mod demo;
 mod doctor;
@@ -19,7 +20,9 @@ mod loss;
 mod mail;
 mod questions;
 mod readme;
+mod recovery;
 mod roles;
+mod salvage;
 mod sessions;
 mod snapshot;
 mod terminal;

@@ -168,7 +168,7 @@ fn bits(at: usize) -> std::ops::Range<usize> {
     bit..bit + 1
 }
 
-/// F11, F36: bits of every frame, and of every header as far as something stands there: only the frame that was hit is lost, and a
+/// F11, F15: bits of every frame, and of every header as far as something stands there: only the frame that was hit is lost, and a
 /// header that was hit loses nothing.
 #[test]
 fn every_bit_turned_over_costs_one_frame_at_most() {
@@ -229,7 +229,7 @@ fn every_cut_costs_what_stood_behind_it() {
     }
 }
 
-/// A file that is gone, or stands under another name, costs at most its own frames.
+/// B24: a file that is gone, or stands under another name, costs at most its own frames.
 #[test]
 fn a_lost_file_costs_its_frames_and_a_renamed_one_nothing() {
     let builder = Builder::small();

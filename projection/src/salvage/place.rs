@@ -1,9 +1,9 @@
 //! Where the new store is written, and how it comes to its place in one step; and that nobody writes to the damaged
 //! one meanwhile.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -141,16 +141,21 @@ pub(super) struct Building {
 }
 
 impl Building {
-    /// Chooses a name beside `place`, where `is_there` says that something is and stays.
+    /// Makes a directory of its own beside `place`, where `is_there` says that something is and stays.
     pub(super) fn begin(place: &Path, is_there: bool) -> Result<Building, Error> {
         let place = absolute(place)?;
         if !is_there {
             is_free(&place)?;
         }
-        let path = (1_u32..)
-            .map(|number| beside(&place, "salvage", number))
-            .find(|path| fs::symlink_metadata(path).is_err())
-            .expect("some number is free");
+        let mut number = 1;
+        let path = loop {
+            let path = beside(&place, "salvage", number);
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => break path,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(failed("make", &path)(error)),
+            }
+        };
         Ok(Building {
             path,
             place,

@@ -48,10 +48,9 @@ pub(super) fn judge<'j>(
     }
     if tail.incarnation.0 != live.state.incarnation {
         // What is appended now would stand in no life that a reader knows of.
-        return Err(Error::Described(format!(
-            "the log is in incarnation {} and no event says how it began; copy the store with `salvage`",
-            tail.incarnation.0
-        )));
+        return Err(Error::Unbegun {
+            incarnation: tail.incarnation.0,
+        });
     }
     let judged_head = tail.head;
     let (mut judged, mut drafts) = (Vec::new(), Vec::new());

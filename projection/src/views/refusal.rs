@@ -226,7 +226,8 @@ impl Lens<'_> {
     pub fn refusals(&self, of: Option<SessionNo>) -> impl Iterator<Item = RefusalNo> {
         let records = self.state.refusals.iter().enumerate().skip(1);
         records
-            .filter(move |(_, record)| of.is_none() || record.session == of)
+            // A row that stands for a lost one says nothing.
+            .filter(move |(_, record)| record.count > 0 && (of.is_none() || record.session == of))
             .map(|(number, _)| RefusalNo(number as u64))
     }
 }

@@ -18,7 +18,7 @@ fn touched(builder: &Builder, files: &Files) -> Vec<u64> {
     changed.map(|(position, _)| position).collect()
 }
 
-/// Every frame dropped, by zeros or by moving up what is behind it; doubled, over the next one or before it; and every
+/// F36: every frame dropped, by zeros or by moving up what is behind it; doubled, over the next one or before it; and every
 /// two frames exchanged: what stands where it stood is kept, whatever else was done.
 #[test]
 fn every_frame_that_stands_where_it_stood_is_kept() {

@@ -24,6 +24,8 @@ use crate::cases::{flip, small};
 use crate::rules::replay::Dice;
 use crate::scene::{Scene, Stage};
 
+use super::streams;
+
 struct Ground {
     temp: tempfile::TempDir,
 }
@@ -215,18 +217,18 @@ fn goes_on(ground: &Ground, name: &str, tokens: &[String], seed: u64) {
     );
 }
 
-/// F11: frames hurt by a bit, one by one and some at once; tails cut off; whole segments gone. Every frame that was not
+/// F11, B27: frames hurt by a bit, one by one and some at once; tails cut off; whole segments gone. Every frame that was not
 /// touched is kept, no token from before is accepted, and the new store goes on.
 #[test]
 fn a_damaged_store_is_copied_with_every_untouched_frame() {
-    for seed in 1..=2 {
+    for seed in 1..=streams(2) {
         let ground = Ground::new();
-        let tokens = ground.fill(seed, 150);
+        let tokens = ground.fill(seed, 450);
         let whole = frames(&ground.path("store"));
-        assert!(whole.len() > 100, "{}", whole.len());
+        assert!(whole.len() > 200, "{}", whole.len());
         let files = seen(&ground.path("store"));
         let mut dice = Dice(seed + 7);
-        for round in 0..14_u64 {
+        for round in 0..28_u64 {
             let last = *whole.keys().last().expect("a frame");
             let count = [1, 1, 2, 6, 30][(round % 5) as usize];
             let mut hurt: Vec<u64> = (0..count).map(|_| 1 + dice.roll(last)).collect();
@@ -372,6 +374,31 @@ fn what_is_there_is_never_written_onto() {
         .collect();
     names.sort();
     assert_eq!(names, ["empty", "file", "full", "store"]);
+}
+
+/// F28: of two salvages into one place one is made, whole, and the other is told that the place is taken.
+#[test]
+fn of_two_salvages_into_one_place_one_is_made() {
+    let ground = Ground::new();
+    ground.fill(8, 40);
+    let whole = frames(&ground.path("store"));
+    for round in 0..4 {
+        let name = format!("new{round}");
+        let ended: Vec<_> = std::thread::scope(|scope| {
+            let one = || ground.salvage(Target::Directory(ground.path(&name)));
+            let both = [scope.spawn(one), scope.spawn(one)];
+            both.map(|ended| ended.join().expect("no panic")).into()
+        });
+        let made: Vec<_> = ended.iter().filter_map(|one| one.as_ref().ok()).collect();
+        assert_eq!(made.len(), 1, "{ended:?}");
+        judge(&ground, &name, made[0], &whole, &[]);
+    }
+    let names = fs::read_dir(ground.temp.path()).expect("it lists");
+    let left = names.filter(|name| {
+        let name = name.as_ref().expect("a name").file_name();
+        name.to_string_lossy().contains(".salvage-")
+    });
+    assert_eq!(left.count(), 0, "what was not named is removed");
 }
 
 /// In place: the new store stands where the damaged one stood, which is kept beside it as it was; while somebody has the
