@@ -75,7 +75,7 @@ fn streams(ordinary: u64) -> u64 {
 
 /// A random log of the rules' generator.
 fn random(seed: u64, steps: usize) -> Vec<Entry> {
-    let (scene, mut dice) = (Scene::new(), Dice(seed));
+    let (scene, mut dice) = (Scene::new(), Dice::new(seed));
     for _ in 0..steps {
         let line = dice.line(&scene);
         scene.run(&line);
@@ -188,7 +188,7 @@ fn whatever_is_lost_numbers_stay_and_no_older_token_is_current() {
     for seed in 1..=streams(8) {
         let entries = random(seed, 110);
         let tokens = tokens(&entries);
-        let (end, mut dice) = (entries.len() as u64, Dice(seed + 100));
+        let (end, mut dice) = (entries.len() as u64, Dice::new(seed + 100));
         for position in 1..=end {
             nothing_is_current(&folded(&entries, |p| p == position), &tokens);
             nothing_is_current(&folded(&entries, |p| p >= position), &tokens);

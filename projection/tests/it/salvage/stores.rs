@@ -58,7 +58,7 @@ impl Ground {
 
     /// A store with the frames of random commands, closed; gives the tokens that were ever granted.
     fn fill(&self, seed: u64, steps: usize) -> Vec<String> {
-        let (scene, mut dice) = (self.scene("store"), Dice(seed));
+        let (scene, mut dice) = (self.scene("store"), Dice::new(seed));
         for _ in 0..steps {
             let line = dice.line(&scene);
             scene.run(&line);
@@ -198,7 +198,7 @@ fn goes_on(ground: &Ground, name: &str, tokens: &[String], seed: u64) {
             "{token}: {answer}"
         );
     }
-    let mut dice = Dice(seed + 50);
+    let mut dice = Dice::new(seed + 50);
     for _ in 0..40 {
         let line = dice.line(&scene);
         let answer = scene.run(&line);
@@ -227,7 +227,7 @@ fn a_damaged_store_is_copied_with_every_untouched_frame() {
         let whole = frames(&ground.path("store"));
         assert!(whole.len() > 200, "{}", whole.len());
         let files = seen(&ground.path("store"));
-        let mut dice = Dice(seed + 7);
+        let mut dice = Dice::new(seed + 7);
         for round in 0..28_u64 {
             let last = *whole.keys().last().expect("a frame");
             let count = [1, 1, 2, 6, 30][(round % 5) as usize];
