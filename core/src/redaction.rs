@@ -10,7 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::codec::v1::{self, Fault, NONCE_BYTES, Place};
-use crate::command::{Bearer, Command, Input, Label, Outcome, Ref, Settlement};
+use crate::command::{Bearer, Command, Input, Label, Outcome, Ref, Regained, Settlement};
 use crate::disclosure::{Peer, Rule};
 use crate::event::{Reconciliation, ReleaseCause};
 use crate::generation::{Epoch, Generation};
@@ -107,6 +107,13 @@ impl Mention for RoleScope<TextId> {
     }
 }
 
+impl Mention for Option<Regained> {
+    fn mention(&self, _: &'static str, see: &mut dyn FnMut(TextId, Use)) {
+        self.iter()
+            .for_each(|regained| see(regained.name, Use::Name));
+    }
+}
+
 /// Fields that name no text.
 macro_rules! mentions_nothing {
     ($($of:ty),* $(,)?) => {
@@ -124,6 +131,7 @@ mentions_nothing!(
     Generation,
     HistoryHash,
     Option<Activity>,
+    Option<u64>,
     Option<Bearing>,
     Option<BodyId>,
     Option<Epoch>,

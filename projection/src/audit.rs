@@ -7,9 +7,7 @@
 
 use tenure_core::apply::apply;
 use tenure_core::command::Request;
-use tenure_core::decide::{
-    Decision, decide, is_unproven, refused, refused_with, stands,
-};
+use tenure_core::decide::{Decision, decide, is_unproven, refused, refused_with, stands};
 use tenure_core::event::{Entry, Event, Refused};
 use tenure_core::id::Position;
 use tenure_core::redaction::{self, Classes};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tenure_log::bundle::MARKER;
 use tenure_log::error::Error as LogError;
 use tenure_log::lock::{Kind, LockFile, Locks};
 use tenure_log::segment::SEGMENTS_FOLDER;
@@ -37,6 +38,10 @@ impl Guard {
             }),
             _ => failed("look at", path)(error),
         })?;
+        // What was made from a bundle lacks contents on purpose, and is only looked at: its copy would be too.
+        if fs::symlink_metadata(path.join(MARKER)).is_ok() {
+            return Err(LogError::ReadOnlyCopy { path }.into());
+        }
         let segments = segments(&path)?;
         Ok(Guard { path, segments })
     }
