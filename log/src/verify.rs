@@ -297,7 +297,8 @@ impl Survey {
             return;
         };
         let stated = (name, closed.end, closed.end_offset);
-        let same = (seal.segment, seal.end, seal.bytes) == stated;
+        let frames = (closed.end.position.0).saturating_sub(closed.header.start().position.0);
+        let same = (seal.segment, seal.end, seal.bytes) == stated && seal.frames == frames;
         match look
             .open(&name.to_string())
             .and_then(|file| seal.holds(&*file))
