@@ -225,10 +225,7 @@ fn every_pair_swapped_dropped_or_doubled_is_found() {
             };
             for change in changes.iter().chain(&[image::Change::Double]) {
                 own.change(*change, a, b, sealed);
-                let (name, offset) = match change {
-                    image::Change::Double => behind(&image, image.frames[b]),
-                    _ => place(&image, image.frames[a]),
-                };
+                let (name, offset) = own.first_change(&image);
                 counts.count(&image, (&name, offset), false, &judged(own));
                 own.restore(&image);
             }
@@ -239,10 +236,6 @@ fn every_pair_swapped_dropped_or_doubled_is_found() {
 
 fn place(image: &Image, frame: Place) -> (String, usize) {
     (image.name_of(frame).to_owned(), frame.offset)
-}
-
-fn behind(image: &Image, frame: Place) -> (String, usize) {
-    (image.name_of(frame).to_owned(), frame.offset + frame.bytes)
 }
 
 /// F15: frames of another store, and of an older life of this one, put in the place of each frame and behind the last.

@@ -248,6 +248,24 @@ impl Image {
         self.segments.insert(name.to_owned(), Arc::new(bytes));
     }
 
+    /// Where it first differs from `whole`; a place that is looked at before one that is not.
+    pub fn first_change(&self, whole: &Self) -> (String, usize) {
+        let mut unseen = None;
+        for (name, bytes) in &self.segments {
+            let old = &whole.segments[name];
+            let alike = bytes.iter().zip(old.iter()).take_while(|(a, b)| a == b);
+            let at = alike.count();
+            if at < bytes.len().max(old.len()) {
+                let place = (name.clone(), at);
+                if whole.dont_care(name, at, false).is_none() {
+                    return place;
+                }
+                unseen = Some(place);
+            }
+        }
+        unseen.expect("something was changed")
+    }
+
     /// Makes every segment again what it is in `from`.
     pub fn restore(&mut self, from: &Self) {
         self.segments.clone_from(&from.segments);
