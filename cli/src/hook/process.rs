@@ -138,7 +138,7 @@ mod tests {
             ),
             ("claude", &["/bin/sh", "./claude"]),
             ("bun", &["bun", "claude.js"]),
-            ("2.1.214", &["/home/u/.local/bin/claude"]),
+            ("2.1.214", &["/srv/u/.local/bin/claude"]),
         ];
         for (name, arguments) in ways {
             let all = [

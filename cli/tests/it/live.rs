@@ -42,8 +42,8 @@ fn writer() {
             to: name.clone(),
             to_generation: None,
             title: None,
-            writes: vec![format!("/work/{name}").into()],
-            body: Some(vec![b'x'; (round % 900) as usize].into()),
+            writes: vec![format!("/w/{name}").into()],
+            body: Some(vec![b'x'; (round % 900) as usize]),
         };
         let Answer::Dispatched { dispatch, .. } = run(&store, Call::new(dispatch).under(&token))
         else {

@@ -90,7 +90,7 @@ fn a_damaged_store_is_salvaged_in_place() {
     let audit = user.json("audit");
     assert_eq!(
         (&audit["verdict"], &audit["unproven"]),
-        (&json!("clean"), &json!(4))
+        (&json!("clean"), &json!(3))
     );
     let then = user.run("--json who web --at 4");
     assert_eq!(then.object()["unproven"], true);

@@ -52,8 +52,8 @@ fn forge(snapshot: &Path) {
         .position(|w| w == b"forging")
         .expect("the status");
     state[at..at + 7].copy_from_slice(b"resting");
-    let check = blake3::hash(state);
-    bytes[12..16].copy_from_slice(&check.as_bytes()[..4]);
+    let check = crc32fast::hash(state);
+    bytes[12..16].copy_from_slice(&check.to_le_bytes());
     std::fs::write(snapshot, bytes).expect("written");
 }
 

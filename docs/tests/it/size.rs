@@ -13,6 +13,21 @@ const LONG_FILES: &[(&str, &str)] = &[];
 /// Functions that may be longer: (file, function, reason).
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
     (
+        "cli/tests/it/agents/golden.rs",
+        "every_documented_payload_is_answered_in_the_hosts_own_form",
+        "one table: a row for every payload",
+    ),
+    (
+        "cli/tests/it/agents/policy.rs",
+        "another_live_engine_is_told_warned_about_or_refused",
+        "one story under each policy, told once",
+    ),
+    (
+        "cli/tests/it/bundles.rs",
+        "a_copy_is_looked_at_with_every_command",
+        "one table: a row for every command",
+    ),
+    (
         "cli/tests/it/histories.rs",
         "two_live_branches_are_isolated_both_ways_and_reopen_with_their_histories",
         "one story, told once",

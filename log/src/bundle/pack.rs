@@ -43,12 +43,12 @@ pub fn pack<E: From<Error> + From<io::Error>>(
         hasher: blake3::Hasher::new(),
     };
     let invalid = |what: String| E::from(io::Error::new(io::ErrorKind::InvalidData, what));
-    write!(out, "{heading}segments {}\n", parts.len())?;
+    writeln!(out, "{heading}segments {}", parts.len())?;
     let mut frames = reader.read_from(Position::ZERO, Depth::Whole)?;
     let mut buffer = Vec::new();
     let mut passed = Position::ZERO;
     for part in &parts {
-        write!(out, "segment {} {}\n", part.segment.name(), part.end)?;
+        writeln!(out, "segment {} {}", part.segment.name(), part.end)?;
         out.write_all(&part.segment.header().encode())?;
         let mut offset = SEGMENT_HEADER_BYTES as u64;
         while passed < part.last {

@@ -75,20 +75,7 @@ pub(super) fn line(look: &dyn Look) -> Result<Line, Error> {
             path: "segments".into(),
         });
     };
-    let mut found = Found::new();
-    // A file under its own name comes before a copy of it under another.
-    headed.sort_by_key(|(file, header)| (*file != header.name().to_string(), file.clone()));
-    for (file, header) in headed {
-        if header.store != store {
-            let why = format!("it belongs to store {}", header.store);
-            skipped.push((file, why));
-        } else if let Some((same, ..)) = found.get(&header.name()) {
-            let why = format!("{same} is the same segment");
-            skipped.push((file, why));
-        } else {
-            found.insert(header.name(), (file, header, false));
-        }
-    }
+    let mut found = ours(store, headed, &mut skipped);
     let mut unreadable = Vec::new();
     for file in lost {
         match borrowed(look, &file, &found) {
@@ -121,6 +108,29 @@ pub(super) fn line(look: &dyn Look) -> Result<Line, Error> {
     };
     line.follow_back(found);
     Ok(line)
+}
+
+/// The segments of `store`, each in one file; why the others are not read goes to `skipped`.
+fn ours(
+    store: StoreId,
+    mut headed: Vec<(String, SegmentHeader)>,
+    skipped: &mut Vec<(String, String)>,
+) -> Found {
+    let mut found = Found::new();
+    // A file under its own name comes before a copy of it under another.
+    headed.sort_by_key(|(file, header)| (*file != header.name().to_string(), file.clone()));
+    for (file, header) in headed {
+        if header.store != store {
+            let why = format!("it belongs to store {}", header.store);
+            skipped.push((file, why));
+        } else if let Some((same, ..)) = found.get(&header.name()) {
+            let why = format!("{same} is the same segment");
+            skipped.push((file, why));
+        } else {
+            found.insert(header.name(), (file, header, false));
+        }
+    }
+    found
 }
 
 type Found = BTreeMap<SegmentName, (String, SegmentHeader, bool)>;

@@ -281,13 +281,11 @@ pub(super) fn compose(survey: Survey, verdict: &Verdict) -> Report {
     let receipts: Vec<_> = survey.options.receipts.iter().map(judge).collect();
     findings.extend(receipts.iter().filter_map(broken_receipt));
     findings.extend(survey.broken_seals.iter().map(broken_seal));
+    let is_broken = |(_, state): &(Receipt, ReceiptState)| *state != ReceiptState::Kept;
     let outcome = match outcome {
         // A store that is whole in itself, and not the one that was acknowledged.
         Outcome::Clean | Outcome::TornTail
-            if !survey.broken_seals.is_empty()
-                || receipts
-                    .iter()
-                    .any(|(_, state)| *state != ReceiptState::Kept) =>
+            if !survey.broken_seals.is_empty() || receipts.iter().any(is_broken) =>
         {
             Outcome::Damaged
         }

@@ -382,7 +382,7 @@ fn a_copy_is_read_only() {
     };
     let before = files();
     let host = Arc::new(System::new(&shop.dir.path().join("host")));
-    let opened = Store::open(&OpenOptions::new(&shop.copy()).create(true), host);
+    let opened = Store::open(&OpenOptions::new(shop.copy()).create(true), host);
     let Err(Error::Log(error)) = opened else {
         panic!("it is not opened for writing");
     };

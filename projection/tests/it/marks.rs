@@ -21,7 +21,7 @@ const HEADER_BYTES: usize = 24;
 
 /// A store in which snapshots were written on the way.
 fn filled(dir: &Path) {
-    let options = OpenOptions::new(&dir.join("store")).create(true);
+    let options = OpenOptions::new(dir.join("store")).create(true);
     let store = Store::open(&options, Arc::new(System::new(&dir.join("host")))).expect("it opens");
     let register = Verb::Register {
         name: Name::parse("api").expect("a name"),

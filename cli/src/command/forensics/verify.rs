@@ -338,8 +338,9 @@ fn rule(finding: &Finding) -> (Position, &'static str, String, String) {
     }
 }
 
-fn object(verified: &Verified) -> Object {
-    let (report, coverage) = (&verified.report, &verified.report.coverage);
+/// What was read and held against what.
+fn coverage(verified: &Verified) -> Value {
+    let coverage = &verified.report.coverage;
     let accounts = &coverage.accounts;
     let mut skipped: Vec<Value> = coverage
         .skipped
@@ -352,6 +353,36 @@ fn object(verified: &Verified) -> Object {
             .as_ref()
             .map(|why| json!({ "what": "content", "why": why })),
     );
+    let unproven: Value = verified
+        .unproven
+        .iter()
+        .map(
+            |u| json!({ "from": u.since.0, "until": u.until.map(|p| p.0), "meaning": unproven(u) }),
+        )
+        .collect();
+    json!({
+        "bytes": coverage.bytes,
+        "frames": coverage.frames,
+        "segments": coverage.segments,
+        "sealed": coverage.seals,
+        "unsealed": coverage.unsealed,
+        "accounted": {
+            "headers": accounts.headers,
+            "frames": accounts.frames,
+            "zeros": accounts.zeros,
+            "bad": accounts.bad,
+            "late": accounts.late,
+            "unread": accounts.unread,
+        },
+        "checks": verified.checks(),
+        "skipped": skipped,
+        "unproven": unproven,
+        "horizon": coverage.horizon.0,
+    })
+}
+
+fn object(verified: &Verified) -> Object {
+    let report = &verified.report;
     let bytes = report.findings.iter().map(|finding| {
         json!({
             "segment": finding.segment.map(|s| s.to_string()),
@@ -378,13 +409,6 @@ fn object(verified: &Verified) -> Object {
             "kind": "snapshot-differs", "meaning": DIFFERS.0, "next": DIFFERS.1,
         })
     });
-    let unproven: Value = verified
-        .unproven
-        .iter()
-        .map(
-            |u| json!({ "from": u.since.0, "until": u.until.map(|p| p.0), "meaning": unproven(u) }),
-        )
-        .collect();
     let receipts: Value = report
         .receipts
         .iter()
@@ -397,28 +421,7 @@ fn object(verified: &Verified) -> Object {
         .with("verdict", verified.verdict().to_string())
         .with("row", report.row.name())
         .with("store", report.identity.map(|h| h.store.to_string()))
-        .with(
-            "coverage",
-            json!({
-                "bytes": coverage.bytes,
-                "frames": coverage.frames,
-                "segments": coverage.segments,
-                "sealed": coverage.seals,
-                "unsealed": coverage.unsealed,
-                "accounted": {
-                    "headers": accounts.headers,
-                    "frames": accounts.frames,
-                    "zeros": accounts.zeros,
-                    "bad": accounts.bad,
-                    "late": accounts.late,
-                    "unread": accounts.unread,
-                },
-                "checks": verified.checks(),
-                "skipped": skipped,
-                "unproven": unproven,
-                "horizon": coverage.horizon.0,
-            }),
-        )
+        .with("coverage", coverage(verified))
         .with(
             "findings",
             bytes.chain(rules).chain(snapshot).collect::<Value>(),

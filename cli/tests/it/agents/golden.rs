@@ -9,7 +9,7 @@ use super::host::Played;
 fn payload(host: &str, top: &str, event: &str, more: &Value) -> Value {
     let mut all = json!({
         "session_id": "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
-        "transcript_path": "/home/u/.host/t.jsonl",
+        "transcript_path": "/srv/u/.host/t.jsonl",
         "cwd": top,
         "hook_event_name": event,
         "a_field_of_tomorrow": {"deep": [1, null, "\u{2028}"]},

@@ -42,18 +42,18 @@ pub(super) fn place(graph: &Graph<'_>, first: usize) -> Vec<(usize, usize)> {
     let mut open: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut placed = Vec::new();
     let mut before = NONE;
-    for number in 0..graph.line.len() {
+    for (number, &in_line) in graph.line.iter().enumerate() {
         let piece = piece_of(number);
         if piece != NONE {
             before = number;
             let extent = extents[piece];
             if extent.first == number {
-                open.insert((piece, graph.line[number]));
+                open.insert((piece, in_line));
             }
             if extent.last == number {
-                open.remove(&(piece, graph.line[number]));
+                open.remove(&(piece, in_line));
             }
-        } else if graph.line[number] == NONE && !apart.contains(&number) {
+        } else if in_line == NONE && !apart.contains(&number) {
             let line = named(graph, number);
             let line = line.unwrap_or_else(|| match number < graph.contended {
                 true => around(graph, &open, before, next[number]),

@@ -97,7 +97,6 @@ fn declared_work_is_found_in_a_long_log() {
          dispatch always ops writes=/w
          accept d1 as=ops@1",
     );
-    let mut next = 2;
     let mut open = Vec::new();
     for round in 0..900_usize {
         let name = ["api", "web"][round % 2];
@@ -105,9 +104,9 @@ fn declared_work_is_found_in_a_long_log() {
             "dispatch i{round} {name} writes=/w/login/{}",
             round % 7
         ));
-        scene.run(&format!("accept d{next} as={name}@1"));
-        open.push((next, name));
-        next += 1;
+        let dispatch = round + 2;
+        scene.run(&format!("accept d{dispatch} as={name}@1"));
+        open.push((dispatch, name));
         // Some last long, most do not.
         if round % 5 != 0 {
             let (dispatch, name) = open.remove(open.len() / 2);
@@ -124,7 +123,7 @@ fn declared_work_is_found_in_a_long_log() {
             &mut brute,
             &entry::decode(&entry::lend(&frame)).expect("it decodes"),
         );
-        if brute.at.position.0 % 211 == 0 {
+        if brute.at.position.0.is_multiple_of(211) {
             over_as_replayed(&scene, &brute, &again, brute.at.position).expect("the same");
         }
     }

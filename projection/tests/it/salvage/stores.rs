@@ -48,7 +48,7 @@ impl Ground {
 
     fn scene(&self, name: &str) -> Scene {
         let stage = Arc::new(Stage::of_machine(1));
-        let options = OpenOptions::new(&self.path(name))
+        let options = OpenOptions::new(self.path(name))
             .create(true)
             .tuning(small());
         let store = Store::open(&options, stage.clone()).expect("it opens");
