@@ -18,7 +18,7 @@ pub(crate) struct Place {
 /// Where every text and every body of a frame stands.
 ///
 /// # Errors
-/// A [`Fault`] for bytes that no [`encode`] wrote, but for those that were taken out.
+/// A [`Fault`] for bytes that no [`encode`](super::encode) wrote, but for those that were taken out.
 pub(crate) fn places(facts: &[u8], texts: &[u8], bodies: &[u8]) -> Result<[Vec<Place>; 2], Fault> {
     let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     let mut tables = [Vec::new(), Vec::new()];
@@ -54,7 +54,7 @@ pub(crate) fn places(facts: &[u8], texts: &[u8], bodies: &[u8]) -> Result<[Vec<P
 /// The kinds of a frame's events, in order, also of those that this program does not know.
 ///
 /// # Errors
-/// A [`Fault`] for bytes that no [`encode`] wrote.
+/// A [`Fault`] for bytes that no [`encode`](super::encode) wrote.
 pub fn decode_kinds(facts: &[u8]) -> Result<Vec<u16>, Fault> {
     let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     for what in ["texts", "bodies"] {
@@ -71,7 +71,7 @@ pub fn decode_kinds(facts: &[u8]) -> Result<Vec<u16>, Fault> {
 /// The idempotency key in a frame's input, without reading anything else.
 ///
 /// # Errors
-/// A [`Fault`] for bytes that no [`encode`] wrote.
+/// A [`Fault`] for bytes that no [`encode`](super::encode) wrote.
 pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
     let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     for what in ["texts", "bodies"] {
