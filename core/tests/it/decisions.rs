@@ -21,16 +21,16 @@ fn golden() -> PathBuf {
 
 /// A frame's parts with what its header said.
 #[derive(Clone, PartialEq)]
-struct Framed {
-    parts: [Vec<u8>; 3],
-    incarnation: u64,
-    at: Moment,
+pub struct Framed {
+    pub parts: [Vec<u8>; 3],
+    pub incarnation: u64,
+    pub at: Moment,
 }
 
 /// A log, and for each frame what came of it: a digest of the decision and one of the state.
-struct Log {
-    name: String,
-    frames: Vec<Framed>,
+pub struct Log {
+    pub name: String,
+    pub frames: Vec<Framed>,
     came: Vec<[u64; 2]>,
 }
 
@@ -81,7 +81,7 @@ fn put(frame: &Framed, into: &mut Vec<u8>) {
         .for_each(|part| into.extend_from_slice(part));
 }
 
-fn short(bytes: &[u8]) -> u64 {
+pub fn short(bytes: &[u8]) -> u64 {
     let hash = blake3::hash(bytes);
     u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
@@ -104,7 +104,7 @@ fn judge(state: &mut State, frame: &Framed) -> [u64; 2] {
     [short(said.as_bytes()), short(&state)]
 }
 
-fn read() -> Vec<Log> {
+pub fn read() -> Vec<Log> {
     let bytes = std::fs::read(golden()).expect("the golden file is there");
     let (mut bytes, mut logs) = (Bytes(&bytes), Vec::new());
     while !bytes.0.is_empty() {

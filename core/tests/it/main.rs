@@ -3,6 +3,7 @@
 mod decisions;
 mod golden;
 mod liveness;
+mod losses;
 mod meeting;
 mod paths;
 mod role;
