@@ -14,7 +14,7 @@ fn plan(
     seed: u64,
 ) -> Plan {
     Plan {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_hammer")),
+        program: PathBuf::from(env!("CARGO_BIN_EXE_tenure-fuzz")),
         store: store_in(room.path()),
         processes,
         threads,

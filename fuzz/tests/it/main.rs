@@ -2,4 +2,5 @@
 
 mod hammer;
 mod model;
+mod rigs;
 mod targets;

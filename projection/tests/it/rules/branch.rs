@@ -374,7 +374,9 @@ fn a_keyed_branch_is_granted_once() {
          revert 2 as=api@1 key=r   => key-reused: ..
          rename api new as=api@1 key=n => done
          rename api new as=api@1 key=n => done again
-         rename api old as=api@1 key=n => key-reused: ..",
+         rename api old as=api@1 key=n => key-reused: ..
+         branch api kin in-tree as=api@1 key=t => kin@1 from ..
+         branch api one in-tree key=t  => key-reused: ..",
     );
 }
 

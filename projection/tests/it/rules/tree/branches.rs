@@ -112,6 +112,20 @@ fn a_root_is_branched_within_its_tree_under_a_token_only() {
     );
 }
 
+/// TRE-12: a release that is repeated under the token that released changes nothing; another token of the tree is told
+/// that it lapsed, and the same token does not release what somebody else holds by now.
+#[test]
+fn a_release_repeated_changes_nothing() {
+    let scene = family();
+    scene.check(
+        "release main as=main@1   => done
+         release main as=main@1   => done again
+         tree main                => unowned e2 [main@1] [one@1] [two@1]
+         claim main               => epoch 3
+         release main as=main@1   => stale-generation: ..",
+    );
+}
+
 fn branched(source: SessionNo, scene: &crate::scene::Scene) -> Event {
     Branched {
         session: FRESH,

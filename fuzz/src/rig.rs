@@ -1,0 +1,181 @@
+//! The rigs, and what a run of one says. Names, promises and tiers stand in `docs/reliability.md`.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::hammer::{self, Plan};
+
+pub mod faults;
+pub mod page;
+pub mod scenario;
+pub mod stops;
+pub mod trace;
+
+/// How much is tried: a sample within seconds, one within minutes, or everything.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Tier {
+    /// With the ordinary tests.
+    Sample,
+    /// Before something lands.
+    Minutes,
+    /// By hand, before a release.
+    Whole,
+}
+
+impl Tier {
+    /// From its number, 0 to 2.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Sample, Self::Minutes, Self::Whole]
+            .get(usize::from(number))
+            .copied()
+    }
+}
+
+/// What a rig is asked to do.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// How much.
+    pub tier: Tier,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The `tenure` program that is tried.
+    pub program: PathBuf,
+    /// This program, which a rig starts again as its worker.
+    pub itself: PathBuf,
+}
+
+/// What was tried, how often, and what was found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Figures {
+    /// Counts by name, in the order in which a page shows them.
+    pub tried: Vec<(String, u64)>,
+    /// A line for each promise that was broken: what was done, and what came of it.
+    pub violations: Vec<String>,
+}
+
+impl Figures {
+    /// Counts one more of that name.
+    pub fn count(&mut self, name: &str, by: u64) {
+        match self.tried.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += by,
+            None => self.tried.push((name.to_owned(), by)),
+        }
+    }
+
+    /// Adds what another part of the run found.
+    pub fn join(&mut self, other: Self) {
+        for (name, count) in other.tried {
+            self.count(&name, count);
+        }
+        self.violations.extend(other.violations);
+    }
+}
+
+/// How a rig's run ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It ran.
+    Ran(Figures),
+    /// It did not run, and why.
+    Skipped(String),
+}
+
+/// A way of trying to break a promise.
+#[derive(Clone, Copy)]
+pub struct Rig {
+    /// Its name on the command line and in the page.
+    pub name: &'static str,
+    /// What it does and what must hold.
+    pub shows: &'static str,
+    /// Runs it.
+    pub run: fn(&Order) -> Result<Outcome, Box<dyn Error>>,
+}
+
+/// Every rig of the runner.
+pub const RIGS: &[Rig] = &[
+    Rig {
+        name: "hammer",
+        shows: "writers on one store, killed and stopped at random: nothing acknowledged is lost or doubled, nothing stale is in the log",
+        run: hammered,
+    },
+    Rig {
+        name: "syscalls",
+        shows: "every system call of a story of commands fails, is interrupted or is where the process dies: an answer is true, and the command repeated ends as it should",
+        run: faults::run,
+    },
+    Rig {
+        name: "stops",
+        shows: "a writer is stopped at every system call, taken over and continued: it is in the log before the takeover or refused",
+        run: stops::run,
+    },
+];
+
+/// A run of a rig as JSON: the commit and seed that repeat it, where it ran, what was tried and what was found.
+#[must_use]
+pub fn said(rig: &Rig, order: &Order, outcome: &Outcome, took: Duration) -> Value {
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let commit = git.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    let mut value = json!({
+        "schema": "tenure.rig.v1",
+        "rig": rig.name,
+        "tier": order.tier as u8,
+        "seed": order.seed,
+        "commit": commit.unwrap_or_default(),
+        "machine": {
+            "cores": std::thread::available_parallelism().map_or(0, usize::from),
+            "kernel": kernel.unwrap_or_default().trim(),
+        },
+        "seconds": took.as_secs(),
+    });
+    match outcome {
+        Outcome::Ran(figures) => {
+            let tried = figures.tried.iter();
+            value["tried"] = tried
+                .map(|(name, count)| (name.clone(), json!(count)))
+                .collect();
+            value["violations"] = json!(figures.violations);
+        }
+        Outcome::Skipped(reason) => value["skipped"] = json!(reason),
+    }
+    value
+}
+
+fn hammered(order: &Order) -> Result<Outcome, Box<dyn Error>> {
+    let seconds = match order.tier {
+        Tier::Sample => 2,
+        Tier::Minutes => 10,
+        Tier::Whole => 30,
+    };
+    let mut figures = Figures::default();
+    for (processes, threads) in [(2, 1), (8, 1), (1, 64)] {
+        let room = tempfile::tempdir()?;
+        let plan = Plan {
+            program: order.itself.clone(),
+            store: hammer::store_in(room.path()),
+            processes,
+            threads,
+            time: Duration::from_secs(seconds),
+            kill_every: Duration::from_millis(300),
+            stop_every: Duration::from_millis(2000),
+            seed: order.seed,
+        };
+        let tally = hammer::run(&plan)?;
+        let report = hammer::judge(&plan.store, &tally)?;
+        figures.count("acknowledged", tally.acknowledged.len() as u64);
+        figures.count("refused as stale", tally.refused);
+        figures.count("unknown", tally.unknown);
+        figures.count("kills", tally.kills.into());
+        figures.count("stops", tally.stops.into());
+        figures.count("frames", report.frames);
+        let broken = report.violations.into_iter().chain(tally.failures);
+        let named = broken.map(|line| format!("{processes} x {threads}: {line}"));
+        figures.violations.extend(named);
+    }
+    Ok(Outcome::Ran(figures))
+}

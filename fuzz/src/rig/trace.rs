@@ -1,0 +1,80 @@
+//! System calls of a process, listed and tampered with by `strace`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use super::scenario::{Stage, Step};
+
+/// What starts and ends a process, and what the kernel never refuses: an answer that cannot be is no fault.
+const NOT_TRIED: &[&str] = &[
+    "execve",
+    "exit",
+    "exit_group",
+    "rt_sigreturn",
+    "getpid",
+    "getppid",
+    "gettid",
+    "getuid",
+    "geteuid",
+    "getgid",
+    "getegid",
+    "set_tid_address",
+];
+
+/// Whether `strace` is there and may trace.
+#[must_use]
+pub fn works() -> bool {
+    let tried = Command::new("strace")
+        .args(["-qq", "-o", "/dev/null", "true"])
+        .output();
+    tried.is_ok_and(|out| out.status.success())
+}
+
+/// How often a step makes each system call, as a run without fault does. What cannot fail is left out.
+///
+/// # Errors
+/// When the step cannot be run.
+pub fn calls(stage: &Stage, step: &Step) -> io::Result<BTreeMap<String, u64>> {
+    let list = stage.beside("calls");
+    let runner = ["strace", "-f", "-qq", "-o", &list.display().to_string()].map(str::to_owned);
+    Stage::run(&mut stage.below(&runner, step))?;
+    listed(&list)
+}
+
+fn listed(list: &Path) -> io::Result<BTreeMap<String, u64>> {
+    let mut calls = BTreeMap::new();
+    for line in fs::read_to_string(list)?.lines() {
+        // `PID NAME(...`; what goes on in another line begins with `<`.
+        let call = line.split_once(' ').map(|(_, call)| call.trim_start());
+        let Some((name, _)) = call.and_then(|call| call.split_once('(')) else {
+            continue;
+        };
+        let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if is_name && !NOT_TRIED.contains(&name) {
+            *calls.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    Ok(calls)
+}
+
+/// What starts a process in which the system call `name` is tampered with.
+#[must_use]
+pub fn tampered(name: &str, how: &str, when: &str) -> Vec<String> {
+    let inject = format!("inject={name}:{how}:when={when}");
+    let trace = format!("trace={name}");
+    let words = [
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        &trace,
+        "-e",
+        &inject,
+    ];
+    words.map(str::to_owned).to_vec()
+}
