@@ -79,8 +79,8 @@ fn part(program: &Path, points: &[&Point]) -> Result<Figures, Box<dyn Error>> {
         let step = &STORY[point.step];
         let ended = Stage::run(&mut stage.below(&point.runner, step))?;
         let came = match ended.code {
+            _ if ended.never_began() => "not begun",
             Some(code) if code == step.exit => "answered",
-            Some(_) if ended.never_began() => "not started",
             Some(_) => "no answer",
             None => "died",
         };
@@ -104,10 +104,10 @@ fn judge(stage: &Stage, point: &Point, ended: &Ended) -> Result<Vec<String>, Box
         Some(code) if code == step.exit => true,
         // A fault may be what there is to find.
         Some(1 | 3) => forensic,
-        Some(code) => NO_ANSWER.contains(&code) || ended.never_began(),
-        None => true,
+        Some(code) => NO_ANSWER.contains(&code),
+        None => !ended.err.contains("panicked"),
     };
-    if !is_truth || ended.err.contains("panicked") {
+    if !is_truth && !ended.never_began() {
         broken.push(format!("it ended with {}", ended.told()));
     }
     let again = Stage::run(&mut stage.command(step))?;

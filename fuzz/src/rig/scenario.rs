@@ -117,10 +117,10 @@ impl Ended {
         serde_json::from_str(self.out.lines().next()?).ok()
     }
 
-    /// Whether the system could not start the program: what failed was not its call.
+    /// Whether the program was not begun: its loader or its runtime gave up before its first line.
     #[must_use]
     pub fn never_began(&self) -> bool {
-        self.code == Some(127) && self.err.contains("loading shared libraries")
+        self.code == Some(127) || self.err.contains("fatal runtime error: initialization")
     }
 
     /// One line of how it ended.

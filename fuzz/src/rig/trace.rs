@@ -22,6 +22,9 @@ const NOT_TRIED: &[&str] = &[
     "getgid",
     "getegid",
     "set_tid_address",
+    "arch_prctl",
+    "uname",
+    "getrandom",
 ];
 
 /// Whether `strace` is there and may trace.
