@@ -84,6 +84,8 @@ pub struct Appended {
     pub heads: Vec<Head>,
     /// The head after the transaction; the judged head when there was no draft.
     pub head: Head,
+    /// Where that head stands, for [`Journal::read_behind`]; none on engines without places.
+    pub mark: Option<Landmark>,
 }
 
 /// Why a transaction did not put all its drafts into the log.

@@ -136,6 +136,8 @@ pub(crate) enum From {
     Head(Head),
     /// At this point, which was read before.
     Point(Point),
+    /// Behind this head, which has to be in the log; the point before it was read before.
+    Past(Point, Head),
 }
 
 impl<'d> Walker<'d> {
@@ -150,7 +152,9 @@ impl<'d> Walker<'d> {
     ) -> Result<Walker<'d>, Error> {
         let (after, known) = match from {
             From::Position(position) => (position, None),
-            From::Head(head) | From::Point(Point { head, .. }) => (head.position, Some(head)),
+            From::Head(head) | From::Point(Point { head, .. }) | From::Past(_, head) => {
+                (head.position, Some(head))
+            }
         };
         let mut walker = Walker {
             dir,
@@ -174,7 +178,7 @@ impl<'d> Walker<'d> {
             });
         }
         let resumed = match from {
-            From::Point(point) if point.segment == first.segment.name() => {
+            From::Point(point) | From::Past(point, _) if point.segment == first.segment.name() => {
                 Some((point.head, point.offset))
             }
             _ => page

@@ -58,6 +58,7 @@ impl Batch {
             first,
             head: self.head(),
             heads: self.heads,
+            mark: None,
         }
     }
 
@@ -116,6 +117,7 @@ impl Writer {
                 first: view.head.position,
                 heads: Vec::new(),
                 head: view.head,
+                mark: None,
             });
         }
         for draft in &drafts {
@@ -126,6 +128,12 @@ impl Writer {
             return self.append_in_new_segment(site, held, &mut patience, Birth::Rotation, &drafts);
         }
         self.append(site, held, &mut patience, &drafts)
+    }
+
+    /// Where this writer's newest head stands; none before it has read or written one.
+    #[must_use]
+    pub fn place(&self) -> Option<HeadPlace> {
+        self.view.as_ref().map(View::place)
     }
 
     /// [`Journal::raise`](crate::journal::Journal::raise) on a segment log.

@@ -149,7 +149,12 @@ impl Log {
         let heads = added.iter().map(|frame| frame.header.head()).collect();
         self.frames.append(&mut added);
         self.head = head;
-        Ok(Appended { first, heads, head })
+        Ok(Appended {
+            first,
+            heads,
+            head,
+            mark: None,
+        })
     }
 }
 

@@ -407,7 +407,10 @@ impl Journal for SegmentLog {
         decide: Decision<'_>,
     ) -> Result<Appended, TransactError> {
         let mut writer = self.lock_writer(deadline)?;
-        writer.transact(&self.site, known, deadline, decide)
+        let mut appended = writer.transact(&self.site, known, deadline, decide)?;
+        let place = writer.place().filter(|place| place.head == appended.head);
+        appended.mark = place.map(Landmark::from);
+        Ok(appended)
     }
 
     fn wait_durable(&self, position: Position, deadline: Deadline) -> Result<(), Error> {

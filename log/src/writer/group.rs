@@ -88,7 +88,7 @@ impl Group {
         let led = self.lead_turn(site, control, turn);
         self.leading.lock().retain(|other| *other != turn);
         if let Ok(Led::Sync) | Err(_) = led {
-            // Whoever is not covered leads next.
+            // Whoever is covered goes on, and one who is not leads next.
             control.ring(Signal::Synced, u32::MAX);
         }
         led

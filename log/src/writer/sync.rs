@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::site::Site;
+use crate::control::Control;
 use crate::control::place::{DurableMark, HeadPlace};
-use crate::control::{Control, Signal};
 use crate::error::Error;
 use crate::position::Position;
 use crate::scan::{Checks, Cursor};
@@ -69,7 +69,8 @@ pub(super) enum Led {
 }
 
 impl Leader {
-    /// Makes everything that is published durable: target, sync, probe, durable position, waiters.
+    /// Makes everything that is published durable: target, sync, probe, durable position. The waiters are woken when the
+    /// sync lock is free again, so that one who is not covered can lead.
     ///
     /// Only the newest segment has to be synced: every one before it was, before this one had a name.
     ///
@@ -102,7 +103,6 @@ impl Leader {
             segment: place.segment,
             end: place.end,
         });
-        control.ring(Signal::Synced, u32::MAX);
         Ok(Led::Sync)
     }
 }

@@ -114,9 +114,11 @@ impl View {
         known: Known,
     ) -> Result<Walker<'s>, Error> {
         let Known { head: known, point } = known;
-        let from = point
-            .filter(|point| point.head == known)
-            .map_or(From::Head(known), From::Point);
+        let from = match point {
+            Some(point) if point.head == known => From::Point(point),
+            Some(point) if point.head.position < known.position => From::Past(point, known),
+            _ => From::Head(known),
+        };
         if known.position > self.head.position {
             return Err(Error::Diverged {
                 known,

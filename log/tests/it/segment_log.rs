@@ -506,3 +506,52 @@ fn what_is_no_store_is_said_to_be_none() {
     std::fs::write(&store.path, b"a file").expect("written");
     assert!(matches!(open(), Err(Error::NotAStore { .. })));
 }
+
+/// Whoever has read further than its writer is shown what came behind that, and nothing of another history.
+#[test]
+fn a_head_read_past_the_writers_own_is_gone_on_from() {
+    let store = Store::new();
+    let (ours, theirs) = (store.open(), store.open());
+    append(&ours, "one");
+    let heads: Vec<Head> = (0..40)
+        .map(|n| append(&theirs, &n.to_string()).head)
+        .collect();
+    for (number, known) in heads.iter().enumerate().skip(1).step_by(13) {
+        let fresh = store.open();
+        append(&fresh, "a writer with a place of its own");
+        for writer in [&ours, &fresh] {
+            let mut shown = Vec::new();
+            let nothing = writer.transact(*known, Deadline::NEVER, &mut |tail| {
+                shown = tail
+                    .frames
+                    .iter()
+                    .map(|frame| frame.header.head())
+                    .collect();
+                Vec::new()
+            });
+            let appended = nothing.expect("decided");
+            assert!(shown.starts_with(&heads[number + 1..]), "behind {known:?}");
+            assert_eq!(appended.mark.map(|mark| mark.head), Some(appended.head));
+        }
+        let mut other = *known;
+        other.chain.0[0] ^= 1;
+        let late = store.open();
+        append(&theirs, "unseen by the late one");
+        append(&theirs, "nor this");
+        let refused = late.transact(other, Deadline::NEVER, &mut |_| Vec::new());
+        assert!(matches!(
+            refused,
+            Err(TransactError::Failed(Error::Diverged { .. }))
+        ));
+    }
+    let again = ours.transact(heads[39], Deadline::NEVER, &mut |_| Vec::new());
+    again.expect("decided");
+    append(&theirs, "one more");
+    let mut other = append(&theirs, "and the newest").head;
+    other.chain.0[0] ^= 1;
+    let refused = ours.transact(other, Deadline::NEVER, &mut |_| Vec::new());
+    assert!(matches!(
+        refused,
+        Err(TransactError::Failed(Error::Diverged { .. }))
+    ));
+}
