@@ -16,8 +16,17 @@ fn standard() -> Configuration {
 
 /// Appends a value in bincode's standard encoding.
 pub(crate) fn append<T: bincode::Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
-    out.extend_from_slice(&bincode::encode_to_vec(value, standard())?);
-    Ok(())
+    bincode::encode_into_writer(value, Appending(out), standard())
+}
+
+/// Writes behind what is there, without a buffer between.
+struct Appending<'o>(&'o mut Vec<u8>);
+
+impl bincode::enc::write::Writer for Appending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
 }
 
 /// What decoding one payload may allocate, in bytes. A dispatch with every scope and anchor takes a twentieth.

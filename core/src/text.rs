@@ -52,7 +52,7 @@ impl Texts {
     }
 
     /// All texts in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.ends.len()).map(|index| self.at(index).unwrap_or(&[]))
     }
 
@@ -87,7 +87,7 @@ impl Bodies {
     }
 
     /// All bodies in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         self.0.iter().map(|b| &**b)
     }
 }

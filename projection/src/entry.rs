@@ -1,6 +1,7 @@
 //! From a frame of the log to an entry of the rules, and back to a draft.
 
-use tenure_core::codec::v1;
+use parking_lot::Mutex;
+use tenure_core::codec::v1::{self, Encoded};
 use tenure_core::command::Request;
 use tenure_core::decide::Decision;
 use tenure_core::event::Entry;
@@ -74,32 +75,76 @@ pub fn lend(frame: &Frame) -> FrameRef<'_> {
     }
 }
 
-/// The digests of the bodies of a draft that is to stand at `position`.
-pub(crate) fn body_digests(draft: &Draft, position: Position) -> Result<Vec<BodyDigest>, Error> {
-    v1::decode_body_digests(&draft.parts.facts).map_err(|fault| Error::Facts { position, fault })
-}
-
 /// Encodes a decision into what the log appends.
 ///
 /// # Errors
-/// [`Error::TooLarge`] when a number does not fit its field.
+/// [`Error::TooLarge`] when a number does not fit its field; [`Error::Random`] when the system has no random numbers.
 pub fn draft(request: &Request, decision: &Decision) -> Result<Draft, Error> {
+    let encoded = encode(&Mutex::default(), request)?;
+    let (draft, _) = decided(encoded, request.time, decision)?;
+    Ok(draft)
+}
+
+/// Bytes of random numbers drawn at once: what some dozen frames need.
+const DRAWN_BYTES: usize = 1024;
+
+/// Random numbers for texts and bodies, drawn many with one system call. Each is given once. Kept with one handle of a
+/// store, which refuses after a fork: a copy would give them a second time.
+#[derive(Default)]
+pub(crate) struct Nonces {
+    drawn: Vec<u8>,
+}
+
+impl Nonces {
+    /// As many as a request needs.
+    fn take(&mut self, count: usize) -> Result<Vec<u8>, Error> {
+        let needed = count * v1::NONCE_BYTES;
+        if self.drawn.len() < needed {
+            self.drawn.resize(needed.max(DRAWN_BYTES), 0);
+            if let Err(refused) = getrandom::fill(&mut self.drawn) {
+                self.drawn.clear();
+                return Err(Error::Random(refused.to_string()));
+            }
+        }
+        Ok(self.drawn.split_off(self.drawn.len() - needed))
+    }
+}
+
+/// Encodes a request before it is decided.
+///
+/// # Errors
+/// [`Error::TooLarge`] when a number does not fit its field; [`Error::Random`] when the system has no random numbers.
+pub(crate) fn encode(nonces: &Mutex<Nonces>, request: &Request) -> Result<Encoded, Error> {
     let count = request.texts.iter().len() + request.bodies.iter().len();
-    let mut random = vec![0; count * v1::NONCE_BYTES];
-    getrandom::fill(&mut random).map_err(|e| Error::Random(e.to_string()))?;
-    let mut nonces = random.as_chunks::<{ v1::NONCE_BYTES }>().0.iter();
-    let parts = v1::encode(&decision.fence, request, &decision.events, || {
-        *nonces
+    let taken = nonces.lock().take(count)?;
+    let mut taken = taken.as_chunks::<{ v1::NONCE_BYTES }>().0.iter();
+    v1::encode_request(request, || {
+        *taken
             .next()
-            .expect("one nonce was drawn for every text and body")
+            .expect("one nonce was taken for every text and body")
     })
-    .map_err(|_| Error::TooLarge)?;
-    Ok(Draft {
-        time: TimeMicros(request.time.0),
+    .map_err(|_| Error::TooLarge)
+}
+
+/// Adds what was decided to an encoded request: what the log appends, and the digests of its bodies.
+///
+/// # Errors
+/// [`Error::TooLarge`] when a number does not fit its field.
+pub(crate) fn decided(
+    encoded: Encoded,
+    time: Time,
+    decision: &Decision,
+) -> Result<(Draft, Vec<BodyDigest>), Error> {
+    let (parts, digests) = encoded
+        .decided(&decision.fence, &decision.events)
+        .map_err(|_| Error::TooLarge)?;
+    let draft = Draft {
+        time: TimeMicros(time.0),
         parts: Parts {
             facts: parts.facts,
             texts: parts.texts,
             bodies: parts.bodies,
         },
-    })
+    };
+    Ok((draft, digests))
 }

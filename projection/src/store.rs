@@ -11,15 +11,17 @@ use tenure_core::id::Time;
 use tenure_core::refusal::Refusal;
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Journal, RulesVersion};
-use tenure_log::position::{Head, Receipt};
+use tenure_log::position::{Head, Receipt, StoreId};
 use tenure_log::storage::disk::Disk;
 
 use crate::call::Call;
+use crate::entry::Nonces;
 use crate::error::{Error, Failure};
 use crate::host::Host;
 use crate::reader::Reader;
 
 pub(crate) mod answer;
+mod gate;
 mod group;
 mod judge;
 pub(crate) mod keys;
@@ -56,6 +58,10 @@ struct Inner {
     group: Mutex<Group>,
     /// Set when a snapshot should be written, cleared by the thread that does.
     snapshot_due: AtomicBool,
+    /// Held by the thread that writes one.
+    snapshotting: Mutex<()>,
+    nonces: Mutex<Nonces>,
+    id: StoreId,
 }
 
 impl std::fmt::Debug for Store {
@@ -147,10 +153,13 @@ impl Store {
     pub fn over(journal: Arc<dyn Journal>, host: Arc<dyn Host>) -> Result<Self, Error> {
         let reader = Reader::over(Arc::new(Arc::clone(&journal)), host)?;
         Ok(Self(Arc::new(Inner {
+            id: journal.identity().store,
             journal,
             reader,
             group: Mutex::new(Group::default()),
             snapshot_due: AtomicBool::new(false),
+            snapshotting: Mutex::default(),
+            nonces: Mutex::default(),
         })))
     }
 
@@ -191,9 +200,8 @@ impl Store {
     }
 
     fn proof(&self, head: Head) -> Receipt {
-        let store = self.journal().identity().store;
         Receipt {
-            store,
+            store: self.0.id,
             position: head.position,
             chain: head.chain,
         }

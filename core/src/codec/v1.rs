@@ -28,10 +28,12 @@ use crate::redaction::is_stand_in;
 use crate::role::Requirement;
 use crate::text::{Bodies, TextId, Texts};
 
-use super::{append, exact, split_number};
+use super::{exact, split_number};
 
+mod encoded;
 mod parts;
 
+pub use encoded::{Encoded, encode, encode_request};
 pub(crate) use parts::{Place, places};
 pub use parts::{decode_key, decode_kinds};
 
@@ -133,135 +135,13 @@ fn digest(nonce: &[u8], content: &[u8]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(nonce);
     hasher.update(content);
+    first_half(&hasher.finalize())
+}
+
+fn first_half(hash: &blake3::Hash) -> [u8; 16] {
     let mut short = [0; 16];
-    short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    short.copy_from_slice(&hash.as_bytes()[..16]);
     short
-}
-
-/// Encodes one decision.
-///
-/// `nonce` gives 16 fresh random bytes for each text and body, so that short texts cannot be guessed from
-/// their digests.
-///
-/// # Errors
-/// [`Fault::TooLarge`] when a number does not fit its field.
-pub fn encode(
-    fence: &Fence,
-    request: &Request,
-    events: &[Event],
-    mut nonce: impl FnMut() -> [u8; NONCE_BYTES],
-) -> Result<Parts, Fault> {
-    let mut parts = Parts::default();
-    encode_fence(fence, &mut parts.facts)?;
-    let facts = &mut parts.facts;
-    let texts = request.texts.iter();
-    encode_table(texts, facts, &mut parts.texts, &mut nonce)?;
-    encode_table(request.bodies.iter(), facts, &mut parts.bodies, &mut nonce)?;
-
-    let mut input = Vec::new();
-    let command = &request.input.command;
-    let mut payload = Vec::new();
-    command
-        .encode_payload(&mut payload)
-        .map_err(|_| Fault::TooLarge)?;
-    put(
-        &mut input,
-        &Item {
-            kind: command.kind(),
-            version: request
-                .input
-                .require
-                .as_ref()
-                .map_or(VERSION, |_| REQUIRING),
-            payload: &payload,
-        },
-    )?;
-    let i = &request.input;
-    let context = Context {
-        origin: i.origin,
-        presented: i.presented,
-        force: i.force,
-        evidence: i.evidence.clone(),
-        key: i.key,
-    };
-    put(&mut input, &context)?;
-    if let Some(require) = &i.require {
-        put(&mut input, require)?;
-    }
-    put(facts, &input.as_slice())?;
-
-    put(facts, &(events.len() as u64))?;
-    for event in events {
-        payload.clear();
-        event
-            .encode_payload(&mut payload)
-            .map_err(|_| Fault::TooLarge)?;
-        put(
-            facts,
-            &Item {
-                kind: event.kind(),
-                version: VERSION,
-                payload: &payload,
-            },
-        )?;
-    }
-    Ok(parts)
-}
-
-fn put<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), Fault> {
-    append(out, value).map_err(|_| Fault::TooLarge)
-}
-
-fn encode_fence(fence: &Fence, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let kind = match fence.kind {
-        FenceKind::None => 0,
-        FenceKind::Write => 1,
-        FenceKind::Grant => 2,
-        FenceKind::Claim => 3,
-    };
-    let mut flags = 0;
-    let mut flag = |bit, set| flags |= if set { bit } else { 0 };
-    flag(HAS_SESSION, fence.session.is_some());
-    flag(HAS_NAMED, fence.named.is_some());
-    flag(HAS_GRANTED, fence.granted.is_some());
-    flag(HAS_TREE, fence.tree.is_some());
-    out.extend_from_slice(&[kind, flags, VERSION, 0]);
-    out.extend_from_slice(&short(fence.session.unwrap_or(SessionNo(0)))?);
-    out.extend_from_slice(&fence.named.map_or(0, |g| g.number).to_le_bytes());
-    out.extend_from_slice(&fence.granted.map_or(0, |g| g.number).to_le_bytes());
-    if let Some(tree) = fence.tree {
-        out.extend_from_slice(&short(tree.root)?);
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&tree.epoch.0.to_le_bytes());
-    }
-    Ok(())
-}
-
-fn short(session: SessionNo) -> Result<[u8; 4], Fault> {
-    let number = u32::try_from(session.0).map_err(|_| Fault::TooLarge)?;
-    Ok(number.to_le_bytes())
-}
-
-fn encode_table<'a>(
-    contents: impl ExactSizeIterator<Item = &'a [u8]>,
-    facts: &mut Vec<u8>,
-    part: &mut Vec<u8>,
-    nonce: &mut impl FnMut() -> [u8; NONCE_BYTES],
-) -> Result<(), Fault> {
-    put(facts, &(contents.len() as u64))?;
-    for content in contents {
-        let nonce = nonce();
-        put(
-            facts,
-            &Row {
-                digest: digest(&nonce, content),
-                length: content.len() as u64,
-            },
-        )?;
-        part.extend_from_slice(&nonce);
-        part.extend_from_slice(content);
-    }
-    Ok(())
 }
 
 /// Reads the fence fields alone: all that a replay of authority needs. Generations are of `incarnation`,
@@ -552,18 +432,6 @@ pub fn decode_body<'a>(
         number += 1;
     })?;
     Ok(found)
-}
-
-/// The digests of a frame's bodies, in order.
-///
-/// # Errors
-/// A [`Fault`] for bytes that no [`encode`] wrote.
-pub fn decode_body_digests(facts: &[u8]) -> Result<Vec<BodyDigest>, Fault> {
-    let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
-    let mut digests = Vec::new();
-    reader.digests("texts", |_| {})?;
-    reader.digests("bodies", |digest| digests.push(digest))?;
-    Ok(digests)
 }
 
 /// Whether a text or body whose digest is another than the one in its facts was taken out.

@@ -1,44 +1,68 @@
 //! Many threads, one transaction: commands that wait are decided together, written with one system call and
 //! share a sync.
 //!
-//! Whoever waits and finds nobody leading leads: it takes every waiting order, decides them in order under the
-//! append lock, and wakes whom it served and one of those who wait on. Waiting, leading and waking share one
-//! lock, because a wake-up for a thread that has not begun to wait is lost.
+//! Whoever waits and finds nobody leading leads: it takes the oldest batch, decides its orders in order under the append
+//! lock, has somebody else lead what came meanwhile, waits for the sync, and wakes whom it served. So a thread sleeps
+//! once for each call, and one system call wakes all that a sync served.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use tenure_core::id::{Moment, Position};
 use tenure_core::refusal::Refusal;
 use tenure_log::journal::{Appended, Deadline, TransactError};
-use tenure_log::position::Head;
+use tenure_log::position::{self, Head};
 
 use crate::error::{Error, Failure, Trace};
 
 use super::answer::{Answer, Done};
+use super::gate::{Gate, Stage};
 use super::judge::{Judged, Kept, judge};
 use super::keys::{KeyDigest, Prior};
 use super::live::Live;
 use super::prepare::Prepared;
 use super::{Store, refuse, snapshot};
 
-/// Orders that wait for a leader.
+/// Batches that nobody decides yet, oldest first.
 #[derive(Default)]
 pub(super) struct Group {
-    waiting: Vec<Arc<Order>>,
+    queue: VecDeque<Batch>,
+    /// Whether a thread decides a batch.
     led: bool,
+    /// How many leaders wait for a sync of what they decided.
+    flying: usize,
+}
+
+impl Group {
+    /// Whether a batch may be decided now.
+    fn is_open(&self) -> bool {
+        !self.led && self.flying < FLYING_MAX
+    }
+
+    /// Asks one of those who sleep to lead, where one may; where nobody sleeps, whoever comes next does.
+    fn pass_on(&self) {
+        if self.is_open() {
+            let _: bool = self.queue.iter().any(|batch| batch.gate.offer());
+        }
+    }
+}
+
+/// Orders that are decided in one transaction.
+#[derive(Default)]
+struct Batch {
+    gate: Arc<Gate>,
+    orders: Vec<Arc<Order>>,
 }
 
 /// One command on its way.
-pub(super) struct Order {
+struct Order {
     prepared: Mutex<Prepared>,
     verdict: Mutex<Option<Verdict>>,
-    /// Whether a thread sleeps on it; changed under the group's lock.
-    waited: AtomicBool,
-    changed: Condvar,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -68,11 +92,24 @@ pub(super) enum Verdict {
     Failed(Error),
 }
 
+impl Verdict {
+    /// The position that has to be durable before it is answered.
+    fn depends_on(&self) -> Option<Position> {
+        match self {
+            Self::Done { judged, .. }
+            | Self::Refused { judged, .. }
+            | Self::Again { judged, .. } => Some(*judged),
+            Self::Unknown { .. } | Self::Failed(_) => None,
+        }
+    }
+}
+
 /// A call on its way. Dropping the ticket does not take the call back; a call that nobody waits for is decided
 /// with the next one that somebody waits for, or by [`Store::drive`].
 #[must_use = "a call that nobody waits for may have been refused"]
 pub struct Ticket {
     store: Store,
+    gate: Arc<Gate>,
     order: Arc<Order>,
 }
 
@@ -88,42 +125,31 @@ impl Ticket {
     /// # Errors
     /// See [`Failure`].
     pub fn wait(self) -> Result<Done, Failure> {
-        let verdict = self.verdict();
-        refuse::settle(&self.store, &self.order.prepared.lock(), verdict)
+        let deadline = self.order.prepared.lock().deadline;
+        let decided = || self.order.verdict.lock().is_some();
+        let synced = serve(&self.store, &self.gate, deadline, decided);
+        self.answer(synced)
     }
 
-    fn verdict(&self) -> Verdict {
-        let mut group = self.store.0.group.lock();
-        loop {
-            if let Some(verdict) = self.order.verdict.lock().take() {
-                return verdict;
-            }
-            if group.led {
-                self.order.waited.store(true, Ordering::Relaxed);
-                self.order.changed.wait(&mut group);
-                self.order.waited.store(false, Ordering::Relaxed);
-            } else {
-                group = lead(&self.store, group);
-            }
-        }
+    fn answer(&self, synced: Position) -> Result<Done, Failure> {
+        let verdict = self.order.verdict.lock().take();
+        let verdict = verdict.expect("a ticket is answered once, when its batch was decided");
+        refuse::settle(&self.store, &self.order.prepared.lock(), verdict, synced)
     }
 }
 
-/// Ready when the call was decided; the last poll waits for its sync unless that was done. Polling does no work: some thread has to wait for a ticket or
-/// call [`Store::drive`]. A ticket is polled to its end once.
+/// Ready when the call is answered. Polling does no work: some thread has to wait for a ticket or call
+/// [`Store::drive`]. A ticket is polled to its end once.
 impl Future for Ticket {
     type Output = Result<Done, Failure>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // Before the look, so that a verdict given in between wakes it.
+        // Before the look, so that an answer given in between wakes it.
         *self.order.waker.lock() = Some(context.waker().clone());
-        match self.order.verdict.lock().take() {
-            Some(verdict) => Poll::Ready(refuse::settle(
-                &self.store,
-                &self.order.prepared.lock(),
-                verdict,
-            )),
-            None => Poll::Pending,
+        if self.gate.stage() == Stage::Served {
+            Poll::Ready(self.answer(self.gate.synced()))
+        } else {
+            Poll::Pending
         }
     }
 }
@@ -133,13 +159,21 @@ pub(super) fn submit(store: &Store, prepared: Prepared) -> Ticket {
     let order = Arc::new(Order {
         prepared: Mutex::new(prepared),
         verdict: Mutex::new(None),
-        waited: AtomicBool::new(false),
-        changed: Condvar::new(),
         waker: Mutex::new(None),
     });
-    store.0.group.lock().waiting.push(Arc::clone(&order));
+    let mut group = store.0.group.lock();
+    let full = |batch: &Batch| batch.orders.len() >= ORDERS_MAX;
+    if group.queue.back().is_none_or(full) {
+        group.queue.push_back(Batch::default());
+    }
+    let batch = group.queue.back_mut();
+    let batch = batch.expect("one with room stands at the end");
+    batch.orders.push(Arc::clone(&order));
+    let gate = Arc::clone(&batch.gate);
+    drop(group);
     Ticket {
         store: store.clone(),
+        gate,
         order,
     }
 }
@@ -151,57 +185,115 @@ impl Store {
     /// # Errors
     /// When the log cannot be synced.
     pub fn drive(&self) -> Result<(), Error> {
-        let mut group = self.0.group.lock();
-        let mut served = Vec::new();
-        while !group.led && !group.waiting.is_empty() {
-            served.extend(group.waiting.iter().cloned());
-            group = lead(self, group);
+        let newest = self
+            .0
+            .group
+            .lock()
+            .queue
+            .back()
+            .map(|b| Arc::clone(&b.gate));
+        if let Some(gate) = newest {
+            serve(self, &gate, Deadline::NEVER, || false);
         }
-        drop(group);
         let head = self.live.read().head;
-        self.journal()
-            .wait_durable(head.position, Deadline::NEVER)?;
-        for order in served {
-            if let Some(waker) = order.waker.lock().take() {
-                waker.wake();
-            }
-        }
-        Ok(())
+        Ok(self
+            .journal()
+            .wait_durable(head.position, Deadline::NEVER)?)
     }
 }
 
 /// Most orders decided in one transaction: bounds how long the append lock is held.
 const ORDERS_MAX: usize = 256;
 
-/// Decides everything that waits, wakes whom it served, and one who waits on.
-fn lead<'s>(store: &'s Store, mut group: MutexGuard<'s, Group>) -> MutexGuard<'s, Group> {
-    let count = group.waiting.len().min(ORDERS_MAX);
-    let orders: Vec<Arc<Order>> = group.waiting.drain(..count).collect();
-    group.led = true;
-    drop(group);
-    let verdicts = transact(store, &orders);
-    let mut group = store.0.group.lock();
-    group.led = false;
-    for (order, verdict) in orders.iter().zip(verdicts) {
-        *order.verdict.lock() = Some(verdict);
-        order.changed.notify_one();
-        if let Some(waker) = order.waker.lock().take() {
-            waker.wake();
+/// Most leaders that wait for a sync: one whose sync is under way and one who is decided meanwhile. More would cut what one
+/// sync can carry into smaller batches, each with a leader to be woken.
+const FLYING_MAX: usize = 2;
+
+/// How often a caller past its deadline looks whether its order was decided.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Waits until the batch of that gate is answered, leading where nobody does; past the deadline, until `decided`. Says
+/// up to where everything is known to be durable.
+fn serve(store: &Store, gate: &Gate, deadline: Deadline, decided: impl Fn() -> bool) -> Position {
+    loop {
+        if gate.stage() == Stage::Served {
+            return gate.synced();
+        }
+        let mut group = store.0.group.lock();
+        let mut seen = gate.stage();
+        match seen {
+            // Whoever may not wait any longer does not wait for the syncs of others.
+            Stage::Waiting | Stage::Offered
+                if group.is_open() || !group.led && deadline.passed(Instant::now()) =>
+            {
+                group.led = true;
+                lead(store, group, gate, deadline);
+                continue;
+            }
+            Stage::Offered => {
+                // Somebody else was faster.
+                seen = Stage::Waiting;
+                gate.set(seen);
+            }
+            Stage::Waiting | Stage::Taken => {}
+            Stage::Served => return gate.synced(),
+        }
+        gate.enter();
+        drop(group);
+        let left = deadline.remaining(Instant::now());
+        gate.sleep(seen, left.map(|left| left.max(NAP)));
+        if left.is_some() && deadline.passed(Instant::now()) && decided() {
+            return Position(0);
         }
     }
-    if let Some(next) = group
-        .waiting
-        .iter()
-        .find(|o| o.waited.load(Ordering::Relaxed))
-    {
-        next.changed.notify_one();
+}
+
+/// Decides every batch up to the one of `own`, has somebody else lead what came meanwhile, waits for the sync, and wakes
+/// whom it served.
+fn lead<'s>(store: &'s Store, mut group: MutexGuard<'s, Group>, own: &Gate, deadline: Deadline) {
+    let (mut served, mut depends) = (Vec::new(), None);
+    while let Some(Batch { gate, orders }) = group.queue.pop_front() {
+        gate.set(Stage::Taken);
+        drop(group);
+        let verdicts = transact(store, &orders);
+        depends = depends.max(verdicts.iter().filter_map(Verdict::depends_on).max());
+        for (order, verdict) in orders.iter().zip(verdicts) {
+            *order.verdict.lock() = Some(verdict);
+        }
+        let last = std::ptr::eq(&*gate, own);
+        served.push((gate, orders));
+        group = store.0.group.lock();
+        if last {
+            break;
+        }
     }
-    group
+    group.led = false;
+    group.flying += 1;
+    group.pass_on();
+    drop(group);
+    // Who is not told so asks itself, for as long as it may wait, and hears what is wrong.
+    let synced = depends.filter(|Position(number)| {
+        let wanted = position::Position(*number);
+        store.journal().wait_durable(wanted, deadline).is_ok()
+    });
+    let mut group = store.0.group.lock();
+    group.flying -= 1;
+    group.pass_on();
+    drop(group);
+    for (gate, orders) in served {
+        gate.open(synced.unwrap_or_default());
+        for order in orders {
+            if let Some(waker) = order.waker.lock().take() {
+                waker.wake();
+            }
+        }
+    }
 }
 
 /// Decides orders in order under the append lock until each has a verdict.
 fn transact(store: &Store, orders: &[Arc<Order>]) -> Vec<Verdict> {
     let mut verdicts: Vec<Option<Verdict>> = orders.iter().map(|_| None).collect();
+    let mut before = 0_u32;
     loop {
         let open: Vec<usize> = (0..orders.len())
             .filter(|n| verdicts[*n].is_none())
@@ -209,7 +301,8 @@ fn transact(store: &Store, orders: &[Arc<Order>]) -> Vec<Verdict> {
         if open.is_empty() {
             break;
         }
-        attempt(store, orders, &open, &mut verdicts);
+        attempt(store, orders, &open, &mut verdicts, before > 0);
+        before += 1;
     }
     verdicts
         .into_iter()
@@ -219,10 +312,16 @@ fn transact(store: &Store, orders: &[Arc<Order>]) -> Vec<Verdict> {
 
 /// One transaction over the orders that are open. What a decision needs beyond the tail is read before: inside
 /// the transaction nothing but the tail is looked at.
-fn attempt(store: &Store, orders: &[Arc<Order>], open: &[usize], verdicts: &mut [Option<Verdict>]) {
+fn attempt(
+    store: &Store,
+    orders: &[Arc<Order>],
+    open: &[usize],
+    verdicts: &mut [Option<Verdict>],
+    again: bool,
+) {
     let key = |n: &usize| Some(orders[*n].prepared.lock().request.input.key?.digest);
     let keys: Vec<KeyDigest> = open.iter().filter_map(key).collect();
-    let known = match store.ready(&keys) {
+    let known = match known(store, &keys, again) {
         Ok(head) => head,
         Err(error) => return fail(open, verdicts, &error),
     };
@@ -253,6 +352,17 @@ fn attempt(store: &Store, orders: &[Arc<Order>], open: &[usize], verdicts: &mut 
         }
     });
     conclude(store, orders, open, verdicts, (judged, live), result);
+}
+
+/// The head that the transaction shows what came behind. Where no key has to be looked up, that is the head that was read
+/// last: the transaction reads on from where the writer stands, and nothing is read twice.
+fn known(store: &Store, keys: &[KeyDigest], again: bool) -> Result<Head, Error> {
+    let live = store.live.read();
+    if keys.is_empty() && !live.tainted && !again {
+        return Ok(live.head);
+    }
+    drop(live);
+    store.ready(keys)
 }
 
 fn fail(open: &[usize], verdicts: &mut [Option<Verdict>], error: &Error) {
@@ -296,7 +406,7 @@ fn conclude(
 ) {
     if let Some(live) = &mut live {
         match &result {
-            Ok(appended) => live.head = appended.head,
+            Ok(appended) => live.settle(appended.head, appended.mark),
             Err(_) => live.tainted = true,
         }
         let due = snapshot::is_due(live.since_snapshot, live.snapshot_bytes);

@@ -3,9 +3,10 @@
 
 use parking_lot::Mutex;
 use tenure_core::apply::Applied;
+use tenure_core::codec::v1::Encoded;
 use tenure_core::command::{Command, Input, Origin, Request, SetAside};
 use tenure_core::decide::{Decision, decide, refused};
-use tenure_core::event::Entry;
+use tenure_core::event::{Entry, Event};
 use tenure_core::id::{Moment, Position};
 use tenure_core::limits::REFUSED_BODY_BYTES_MAX;
 use tenure_core::refusal::{Code, Refusal};
@@ -96,7 +97,7 @@ fn set_aside(
         bytes: torn.bytes,
         file: texts.add(torn.quarantine.as_bytes()),
     };
-    let request = Request {
+    let mut request = Request {
         input: Input {
             command: command.into(),
             origin: Origin {
@@ -115,7 +116,7 @@ fn set_aside(
     };
     match decide(&live.state, &request) {
         Ok(decision) if !decision.events.is_empty() => {
-            append(live, &request, &decision, at, drafts)
+            append(live, &mut request, decision, None, at, drafts).map(drop)
         }
         _ => Ok(()),
     }
@@ -137,7 +138,10 @@ fn one(
     if let Some(found) = findings(live, &prepared.request) {
         return Ok(Judged::Final(Verdict::Failed(found)));
     }
-    let request = &mut prepared.request;
+    let Prepared {
+        request, encoded, ..
+    } = prepared;
+    let mut taken = None;
     if let Some(key) = &mut request.input.key {
         let Some(prior) = live.known_prior(key.digest) else {
             return Ok(Judged::Unread);
@@ -145,7 +149,8 @@ fn one(
         if let Some(prior) = prior.filter(|prior| prior.payload == key.payload) {
             return Ok(Judged::Final(repeat(live, request, prior, at, drafts)?));
         }
-        key.taken = prior.map(|prior| prior.position);
+        taken = prior.map(|prior| prior.position);
+        key.taken = taken;
     }
     match decide(&live.state, request) {
         Ok(decision) if decision.events.is_empty() => {
@@ -161,7 +166,9 @@ fn one(
         }
         Ok(decision) => {
             let draft = drafts.len();
-            append(live, request, &decision, at, drafts)?;
+            // What it says of its key was not known before.
+            let encoded = encoded.take().filter(|_| taken.is_none());
+            let events = append(live, request, decision, encoded, at, drafts)?;
             let prior = |key: tenure_core::command::Key| (key.digest, key.payload);
             if let Some((key, payload)) = request.input.key.map(prior) {
                 live.note_key(
@@ -174,7 +181,7 @@ fn one(
             }
             Ok(Judged::Drafted {
                 draft,
-                answer: Box::new(answer(&live.state, &request.texts, &decision.events)),
+                answer: Box::new(answer(&live.state, &request.texts, &events)),
             })
         }
         Err(refusal) => {
@@ -255,7 +262,7 @@ fn record(
     let oversized = (carried > REFUSED_BODY_BYTES_MAX).then(|| std::mem::take(&mut request.bodies));
     let known = live.state.refusals.len();
     let appended = refused(&live.state, request, refusal)
-        .map(|decision| append(live, request, &decision, at, drafts))
+        .map(|decision| append(live, request, decision, None, at, drafts).map(drop))
         .transpose();
     request.input.key = key;
     if let Some(bodies) = oversized {
@@ -278,23 +285,29 @@ fn findings(live: &Live, request: &Request) -> Option<Error> {
     })
 }
 
+/// Drafts a decision and applies it; gives its events back. `encoded` is the request as it is, where it was encoded before.
 fn append(
     live: &mut Live,
-    request: &Request,
-    decision: &Decision,
+    request: &mut Request,
+    decision: Decision,
+    encoded: Option<Encoded>,
     at: Moment,
     drafts: &mut Vec<Draft>,
-) -> Result<(), Error> {
-    let draft = entry::draft(request, decision)?;
-    let bodies = entry::body_digests(&draft, at.position)?;
+) -> Result<Vec<Event>, Error> {
+    let encoded = match encoded {
+        Some(encoded) => encoded,
+        None => entry::encode(&Mutex::default(), request)?,
+    };
+    let (draft, bodies) = entry::decided(encoded, request.time, &decision)?;
     drafts.push(draft);
     let entry = Entry {
         at,
         incarnation: live.state.incarnation,
         fence: decision.fence,
-        texts: request.texts.clone(),
+        // Lent, and given back below.
+        texts: std::mem::take(&mut request.texts),
         bodies,
-        events: decision.events.clone(),
+        events: decision.events,
         unknown: None,
     };
     // The chain is known when the log has written the frame; `conclude` sets it.
@@ -302,8 +315,10 @@ fn append(
         position: tenure_log::position::Position(at.position.0),
         ..live.head
     };
-    match live.apply(&entry, head) {
-        Applied::Honoured => Ok(()),
+    let applied = live.apply(&entry, head);
+    request.texts = entry.texts;
+    match applied {
+        Applied::Honoured => Ok(entry.events),
         // Every reader would see it as forged, and nothing could be appended any more.
         Applied::Finding | Applied::Unknown | Applied::Unproven => Err(Error::Described(
             "a decision of this program does not stand on its own state; nothing was appended"

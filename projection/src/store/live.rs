@@ -122,6 +122,12 @@ impl Live {
         Ok(())
     }
 
+    /// Takes in what the log says of the frames that were just applied: the newest head, and where it stands.
+    pub fn settle(&mut self, head: Head, mark: Option<Landmark>) {
+        self.head = head;
+        self.mark = mark.or(self.mark);
+    }
+
     /// Applies an entry that stands at `head`.
     pub fn apply(&mut self, entry: &Entry, head: Head) -> Applied {
         let applied = apply(&mut self.state, entry);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use tenure_core::codec::v1::Encoded;
 use tenure_core::command::{
     Accept, AcceptFinding, Acknowledge, Adopt, Bearer, BypassGuard, Cancel, Command, Decline,
     Deliver, Dispatch, Fail, Input, Key, Note, Observe, Origin, Presented, Register, RemoveLock,
@@ -19,6 +20,7 @@ use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 use tenure_log::journal::Deadline;
 
 use crate::call::{self, Call, IdempotencyKey, Verb};
+use crate::entry;
 use crate::error::{Error, Failure};
 
 use super::Store;
@@ -31,6 +33,9 @@ mod tree;
 /// A request that is ready to be judged.
 pub(super) struct Prepared {
     pub request: Request,
+    /// The request as a frame holds it, until a draft is made of it. Another draft, because that one was not written or
+    /// the request says more, encodes it anew.
+    pub encoded: Option<Encoded>,
     pub key: Option<IdempotencyKey>,
     pub deadline: Deadline,
 }
@@ -94,8 +99,10 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
             taken: None,
         });
     }
+    let encoded = entry::encode(&store.0.nonces, &request)?;
     Ok(Prepared {
         request,
+        encoded: Some(encoded),
         key: call.key,
         deadline: call.deadline,
     })

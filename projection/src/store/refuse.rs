@@ -23,25 +23,26 @@ use super::keys::{self, Prior};
 use super::prepare::Prepared;
 use super::{Store, snapshot};
 
-/// Waits for durability and gives the answer.
+/// Gives the answer, once it is durable; `synced` says up to where everything is known to be.
 pub(super) fn settle(
     store: &Store,
     prepared: &Prepared,
     verdict: Verdict,
+    synced: Position,
 ) -> Result<Done, Failure> {
-    let journal = store.journal();
+    let durable = |position: Position| {
+        if position <= synced {
+            return Ok(());
+        }
+        let position = tenure_log::position::Position(position.0);
+        store.journal().wait_durable(position, prepared.deadline)
+    };
     let verdict = match verdict {
         Verdict::Again { prior, judged } => {
-            journal.wait_durable(tenure_log::position::Position(judged.0), prepared.deadline)?;
+            durable(judged)?;
             again(store, &prepared.request, prior)?
         }
         verdict => verdict,
-    };
-    let durable = |position: Position| {
-        journal.wait_durable(
-            tenure_log::position::Position(position.0),
-            prepared.deadline,
-        )
     };
     match verdict {
         Verdict::Done {
@@ -125,6 +126,7 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
         request.input.key = None;
         request.bodies = tenure_core::text::Bodies::default();
         let counted = Prepared {
+            encoded: None,
             request,
             key: None,
             deadline: prepared.deadline,
@@ -210,14 +212,30 @@ fn at_epoch(state: &State, entry: &Entry) -> Result<(), Lapse> {
     }
 }
 
+/// When a snapshot is not written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unless {
+    /// It is written in any case.
+    Never,
+    /// When there is one that is as good.
+    Recent,
+}
+
 impl Store {
     /// Writes a snapshot when the tail has grown long. A snapshot is never truth: a failure to write one is
     /// no failure of the call, and is tried again behind the next frames.
     fn snapshot_if_due(&self) {
         let due = &self.0.snapshot_due;
-        if due.load(Ordering::Relaxed) && due.swap(false, Ordering::Relaxed) {
+        if !due.load(Ordering::Relaxed) {
+            return;
+        }
+        // While one thread writes a snapshot, the next one is due again and again: it is written once that one is.
+        let Some(_writing) = self.0.snapshotting.try_lock() else {
+            return;
+        };
+        if due.swap(false, Ordering::Relaxed) {
             // Nobody's answer depends on it.
-            drop(self.snapshot());
+            drop(self.write_snapshot(Unless::Recent));
         }
     }
 
@@ -227,6 +245,22 @@ impl Store {
     /// # Errors
     /// When it cannot be written. Nothing depends on it.
     pub fn snapshot(&self) -> Result<(), Error> {
+        let _writing = self.0.snapshotting.lock();
+        self.write_snapshot(Unless::Never)
+    }
+
+    /// With `snapshotting` held.
+    fn write_snapshot(&self, unless: Unless) -> Result<(), Error> {
+        let before = snapshot::load(&self.source)?;
+        if let Some(before) = before.as_ref().filter(|_| unless == Unless::Recent) {
+            let mut live = self.live.write();
+            // Written by another process, which had as many frames to look at.
+            let frames = live.head.position.0.saturating_sub(before.head.position.0);
+            if !snapshot::is_due(frames, before.bytes) {
+                (live.since_snapshot, live.snapshot_bytes) = (frames, before.bytes);
+                return Ok(());
+            }
+        }
         let live = self.live.read();
         if live.tainted {
             return Ok(());
@@ -237,13 +271,14 @@ impl Store {
             .wait_durable(head.position, Deadline::NEVER)?;
         // Nothing depends on it.
         let _ = self.journal().tend();
-        let before = snapshot::load(&self.source)?;
         let bytes = draft.save(self.journal())?;
         keys::extend(&*self.source, head)?;
         kept::extend(&self.source, before, head)?;
         let mut live = self.live.write();
         live.snapshot_bytes = bytes;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);
+        let due = snapshot::is_due(live.since_snapshot, bytes);
+        self.0.snapshot_due.store(due, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! A journal that does as it is told: it pauses, fails, loses answers, or keeps syncs waiting.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tenure_log::error::Error;
@@ -35,6 +36,7 @@ pub struct Balky {
     syncs: Mutex<Syncs>,
     released: Condvar,
     reads: Mutex<Vec<Position>>,
+    asked: Mutex<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,7 @@ impl Balky {
             syncs: Mutex::new(Syncs::Done),
             released: Condvar::new(),
             reads: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
@@ -93,6 +96,11 @@ impl Balky {
         std::mem::take(&mut *self.reads.lock())
     }
 
+    /// How many transactions were asked for, and how often somebody waited for a sync.
+    pub fn asked(&self) -> (u32, u32) {
+        *self.asked.lock()
+    }
+
     fn trouble(&self) -> Option<Trouble> {
         let mut next = self.next.lock();
         let (trouble, times) = (*next)?;
@@ -124,6 +132,7 @@ impl Journal for Balky {
         deadline: Deadline,
         decide: Decision<'_>,
     ) -> Result<Appended, TransactError> {
+        self.asked.lock().0 += 1;
         if let Some(hook) = self.before.lock().take() {
             hook();
         }
@@ -166,9 +175,18 @@ impl Journal for Balky {
     }
 
     fn wait_durable(&self, position: Position, deadline: Deadline) -> Result<(), Error> {
+        self.asked.lock().1 += 1;
         let mut syncs = self.syncs.lock();
         while *syncs == Syncs::Waiting {
-            self.released.wait(&mut syncs);
+            match deadline.remaining(Instant::now()) {
+                None => self.released.wait(&mut syncs),
+                Some(Duration::ZERO) => {
+                    let holder = "this test".to_owned();
+                    let waited = Duration::ZERO;
+                    return Err(Error::Busy { waited, holder });
+                }
+                Some(left) => drop(self.released.wait_for(&mut syncs, left)),
+            }
         }
         if *syncs == Syncs::Failing {
             return Err(no_space());

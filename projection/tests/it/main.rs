@@ -4,6 +4,7 @@ mod actors;
 mod audit;
 mod authority;
 mod balky;
+mod batches;
 mod bundles;
 mod cases;
 mod checkouts;

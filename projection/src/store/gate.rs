@@ -1,0 +1,96 @@
+//! Where the threads of one batch sleep until it is answered: one word, so that one system call wakes them all.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::thread::futex;
+use tenure_core::id::Position;
+
+/// How far a batch has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Nobody decides it yet.
+    Waiting = 0,
+    /// As before, and one of those who sleep is asked to lead.
+    Offered = 1,
+    /// A leader decides it, or waits for its sync.
+    Taken = 2,
+    /// It is answered.
+    Served = 3,
+}
+
+/// The gate of a batch. Every change of its stage but the last is made under the group's lock: so whoever goes to sleep
+/// under one stage is seen by whoever makes the next.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    stage: AtomicU32,
+    sleepers: AtomicU32,
+    synced: AtomicU64,
+}
+
+impl Gate {
+    /// How far the batch has come.
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::SeqCst) {
+            0 => Stage::Waiting,
+            1 => Stage::Offered,
+            2 => Stage::Taken,
+            _ => Stage::Served,
+        }
+    }
+
+    /// Under the group's lock.
+    pub fn set(&self, stage: Stage) {
+        self.stage.store(stage as u32, Ordering::SeqCst);
+    }
+
+    /// Asks one of those who sleep to lead; says whether anybody does. Under the group's lock.
+    pub fn offer(&self) -> bool {
+        let asleep = self.sleepers.load(Ordering::SeqCst) > 0;
+        if asleep {
+            self.set(Stage::Offered);
+            self.wake(1);
+        }
+        asleep
+    }
+
+    /// Wakes everybody: the batch is answered, and everything up to `synced` is durable.
+    pub fn open(&self, synced: Position) {
+        self.synced.store(synced.0, Ordering::SeqCst);
+        self.set(Stage::Served);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.wake(u32::MAX >> 1);
+        }
+    }
+
+    /// Everything up to here was known to be durable when the batch was answered.
+    pub fn synced(&self) -> Position {
+        Position(self.synced.load(Ordering::SeqCst))
+    }
+
+    /// Counts the caller among those who sleep; to be called under the group's lock, and [`Gate::sleep`] behind it.
+    pub fn enter(&self) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Sleeps while the stage is `seen`, at most `bound`; may return early.
+    pub fn sleep(&self, seen: Stage, bound: Option<Duration>) {
+        let bound = bound.map(|bound| futex::Timespec {
+            tv_sec: i64::try_from(bound.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(bound.subsec_nanos()),
+        });
+        // Every answer means: look again.
+        let _ = futex::wait(
+            &self.stage,
+            futex::Flags::PRIVATE,
+            seen as u32,
+            bound.as_ref(),
+        );
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn wake(&self, count: u32) {
+        // Waking nobody is no error.
+        let _ = futex::wake(&self.stage, futex::Flags::PRIVATE, count);
+    }
+}

@@ -1,0 +1,112 @@
+//! Calls that wait together: what they share, and whom they do not hold up.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use tenure_core::id::Name;
+use tenure_log::journal::memory::MemoryLog;
+use tenure_log::journal::{Deadline, Journal};
+use tenure_projection::call::{Bearer, Call, Verb};
+use tenure_projection::error::Failure;
+use tenure_projection::host::System;
+use tenure_projection::session::Session;
+use tenure_projection::store::{OpenOptions, RULES, Store};
+
+use crate::balky::Balky;
+
+fn registration(number: usize) -> Call {
+    Call::new(Verb::Register {
+        name: Name::parse(&format!("agent-{number}")).expect("a name"),
+        bearer: Bearer::itself(),
+        labels: Vec::new(),
+        checkout: None,
+    })
+}
+
+fn over_balky() -> (Arc<Balky>, Store) {
+    let journal = Arc::new(Balky::new(&MemoryLog::new(RULES)));
+    let host = Arc::new(System::of_this_user());
+    let store = Store::over(journal.clone() as Arc<dyn Journal>, host).expect("an empty log opens");
+    (journal, store)
+}
+
+/// Three hundred tickets are two transactions, since one holds the append lock for 256 at most, and one sync; whichever is
+/// waited for first.
+#[test]
+fn tickets_that_were_submitted_together_share_a_sync() {
+    let (journal, store) = over_balky();
+    let submit = |n| store.submit(registration(n)).expect("well-formed");
+    let mut tickets: Vec<_> = (0..300).map(submit).collect();
+    let last = tickets.pop().expect("there are many");
+    let before = last.wait().expect("the name is free").at.position;
+    assert_eq!(journal.asked(), (2, 1));
+    for (number, ticket) in tickets.into_iter().enumerate() {
+        let done = ticket.wait().expect("the name is free");
+        assert_eq!(done.at.position.0, number as u64 + 1);
+        assert!(done.at.position < before);
+    }
+    assert_eq!(journal.asked(), (2, 1));
+}
+
+/// A call with a deadline is decided and told that nobody knows, while the syncs of others are kept waiting; they are
+/// answered when those are done.
+#[test]
+fn a_deadline_does_not_wait_for_the_syncs_of_others() {
+    let (journal, store) = over_balky();
+    journal.holds_syncs();
+    let (answered, answers) = channel();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (store, answered) = (&store, answered.clone());
+            scope.spawn(move || {
+                let done = store
+                    .execute(registration(number))
+                    .expect("the name is free");
+                answered.send(done.at.position).expect("somebody listens");
+            });
+        }
+        while journal.asked().1 < 2 {
+            std::thread::yield_now();
+        }
+        let mut hasty = registration(8);
+        hasty.deadline = Deadline::after(Duration::from_millis(20));
+        let failure = store.execute(hasty).expect_err("nothing is durable");
+        assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
+        assert!(answers.try_recv().is_err());
+        journal.syncs();
+    });
+    assert_eq!(answers.try_iter().count(), 8);
+}
+
+/// A process that has read as much as is worth a snapshot finds that another one has written it, and leaves it as it is.
+#[test]
+fn a_snapshot_of_another_process_is_not_written_again() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = temp.path().join("store");
+    let open = || {
+        let host = Arc::new(System::of_this_user());
+        Store::open(&OpenOptions::new(&dir).create(true), host).expect("it opens")
+    };
+    let (one, other) = (open(), open());
+    let name = Name::parse("agent").expect("a name");
+    let session = Session::register(&one, &name).expect("the name is free");
+    let note = || Verb::Note {
+        body: b"a note".to_vec(),
+        on: None,
+    };
+    for _ in 0..9 {
+        let submit = |_| session.submit(note()).expect("well-formed");
+        let pending: Vec<_> = (0..256).map(submit).collect();
+        for write in pending {
+            write.wait().expect("its token is current");
+        }
+    }
+    let newest = dir.join("snapshots/state");
+    let written = std::fs::read(&newest).expect("a snapshot was due");
+    let same = Session::of(&other, session.token().clone());
+    same.call(note()).expect("its token is current");
+    assert_eq!(std::fs::read(&newest).expect("it is there"), written);
+    other.snapshot().expect("it can be written");
+    assert_ne!(std::fs::read(&newest).expect("it is there"), written);
+}
