@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tenure_benches::ours;
+use tenure_benches::workload::{Act, Bodies, Random, SEED};
 use tenure_projection::call::{Bearer, Call, Verb};
 use tenure_projection::core::id::Name;
 use tenure_projection::session::Session;
@@ -17,10 +18,12 @@ fn name(text: &str) -> Name {
     Name::parse(text).expect("a name")
 }
 
-fn record() -> Verb {
+/// A turn as long as those of the workload.
+fn record(random: &mut Random) -> Verb {
+    let bytes = Bodies::Mixed.bytes(Act::Record, random.draw());
     Verb::Record {
         kind: "turn".into(),
-        body: vec![b'x'; 200],
+        body: random.text(bytes),
         expect: None,
         opens: None,
         closes: None,
@@ -28,14 +31,14 @@ fn record() -> Verb {
 }
 
 /// A store whose session `api` has so many records.
-fn filled(dir: &Path, records: usize) -> (Store, Session) {
+fn filled(dir: &Path, random: &mut Random, records: usize) -> (Store, Session) {
     let store = ours::open(dir);
     let session = Session::register(&store, &name("api")).expect("the name is free");
     let mut left = records;
     while left > 0 {
         let count = left.min(TOGETHER);
         let pending: Vec<_> = (0..count)
-            .map(|_| session.submit(record()).expect("it is taken"))
+            .map(|_| session.submit(record(random)).expect("it is taken"))
             .collect();
         for one in pending {
             one.wait().expect("it is recorded");
@@ -59,12 +62,13 @@ fn branch(dest: &str) -> Call {
 
 fn histories(c: &mut Criterion) {
     let scratch = tempfile::tempdir().expect("a directory");
+    let mut random = Random::new(SEED);
     let mut group = c.benchmark_group("history");
     for records in [10, 100_000] {
         let dir = scratch.path().join(records.to_string());
-        let (store, session) = filled(&dir, records);
+        let (store, session) = filled(&dir, &mut random, records);
         group.bench_function(format!("record/{records}"), |b| {
-            b.iter(|| session.call(record()).expect("it is recorded"));
+            b.iter(|| session.call(record(&mut random)).expect("it is recorded"));
         });
         let mut made = 0_u64;
         group.bench_function(format!("branch/{records}"), |b| {

@@ -20,7 +20,9 @@ const STEPS: usize = 20_000;
 
 fn deciding(c: &mut Criterion, story: &Story) {
     let mut group = c.benchmark_group("decide");
-    for act in ["note", "report", "dispatch", "accept", "adopt", "late"] {
+    for act in [
+        "note", "record", "report", "dispatch", "accept", "adopt", "late",
+    ] {
         let Some((state, request)) = story.scene(|step| word(step) == act) else {
             continue;
         };
@@ -38,6 +40,7 @@ fn word(act: Act) -> &'static str {
         Act::Accept => "accept",
         Act::Report => "report",
         Act::Note => "note",
+        Act::Record => "record",
         Act::Late => "late",
     }
 }

@@ -1,13 +1,14 @@
-//! What a store costs: appending through memory and through a directory, replaying, and opening.
+//! What a store costs: appending through memory and through a directory, replaying, opening, verifying, and
+//! asking who held a session.
 
 use std::path::Path;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use tenure_benches::ours;
 use tenure_benches::workload::{Crew, SEED};
+use tenure_benches::{ours, reading};
+use tenure_core::id::Position;
 use tenure_log::journal::memory::MemoryLog;
-use tenure_projection::reader::Reader;
 use tenure_projection::store::{RULES, Store};
 
 /// Sessions that are acted for.
@@ -39,34 +40,43 @@ fn appending(c: &mut Criterion, dir: &Path) {
     group.finish();
 }
 
-fn reading(c: &mut Criterion, dir: &Path) {
-    let store = ours::open(dir);
+fn reads(c: &mut Criterion, dir: &Path) {
     let mut crew = Crew::new(SEED, 0, SEATS);
-    ours::register(&store, &crew);
-    ours::fill(&store, &mut crew, STEPS);
-    drop(store);
-    let host = ours::host(dir);
-    let open = |path: &Path| {
-        let reader = Reader::open(path, host.clone()).expect("the store is readable");
-        reader
-            .view(|state| state.sessions.len())
-            .expect("the state is readable")
-    };
-    let place = dir.join("store");
+    reading::build(dir, &mut crew, STEPS, 0);
+    let frames = reading::open(dir);
+    let seat = &crew.seats[SEATS / 2];
     let mut group = c.benchmark_group("open");
-    group.bench_function("snapshot and tail", |b| b.iter(|| open(&place)));
-    std::fs::remove_dir_all(place.join("snapshots")).expect("snapshots can be removed");
-    group.throughput(Throughput::Elements((SEATS + STEPS) as u64));
-    group.bench_function("replay", |b| b.iter(|| open(&place)));
-    std::fs::remove_file(place.join("control")).expect("the control page can be removed");
-    group.bench_function("replay without a control page", |b| b.iter(|| open(&place)));
+    group.bench_function("snapshot", |b| b.iter(|| reading::open(dir)));
+    group.bench_function("check", |b| {
+        b.iter(|| reading::check(dir, &seat.name, seat.generation));
+    });
+    let reader = reading::reader(dir);
+    let session = reading::session(&reader, &seat.name);
+    let middle = Position(frames / 2);
+    group.bench_function("who --at", |b| {
+        b.iter(|| reading::was_held(&reader, session, middle));
+    });
     group.finish();
+    let mut group = c.benchmark_group("replay");
+    group.throughput(Throughput::Elements(frames));
+    group.bench_function("checksums", |b| b.iter(|| reading::checksums(dir)));
+    group.bench_function("fences", |b| b.iter(|| reading::fences(dir)));
+    group.bench_function("verify", |b| b.iter(|| reading::verified(dir)));
+    let aside = reading::Aside::put(dir).expect("snapshots can be moved");
+    group.bench_function("state", |b| b.iter(|| reading::open(dir)));
+    let control = dir.join("store/control");
+    std::fs::remove_file(control).expect("the control page can be removed");
+    group.bench_function("state without a control page", |b| {
+        b.iter(|| reading::open(dir))
+    });
+    group.finish();
+    aside.put_back().expect("snapshots can be moved back");
 }
 
 fn store(c: &mut Criterion) {
     let scratch = tempfile::tempdir().expect("a directory");
     appending(c, &scratch.path().join("a"));
-    reading(c, &scratch.path().join("r"));
+    reads(c, &scratch.path().join("r"));
 }
 
 criterion_group! {

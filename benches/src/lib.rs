@@ -3,5 +3,8 @@
 //! `cargo bench` measures parts; the package in `compare`, outside the workspace, measures whole stores side
 //! by side. Both do the work that [`workload`] describes, so that their figures speak of the same thing.
 
+pub mod figures;
+pub mod machine;
 pub mod ours;
+pub mod reading;
 pub mod workload;

@@ -67,7 +67,7 @@ pub fn call(crew: &Crew, step: &Step) -> Call {
     let seat = &crew.seats[step.seat];
     let name = seat.name.clone();
     let dispatch = || seat.dispatch.expect("the crew was told of the dispatch");
-    let body = step.body.to_vec();
+    let body = step.body.clone();
     let verb = match step.act {
         Act::Adopt => Verb::Adopt {
             name,
@@ -88,9 +88,19 @@ pub fn call(crew: &Crew, step: &Step) -> Call {
         Act::Report => Verb::Report {
             dispatch: dispatch(),
             outcome: Outcome::Done,
-            body: Some(body),
+            body,
         },
-        Act::Note | Act::Late => Verb::Note { body, on: None },
+        Act::Note | Act::Late => Verb::Note {
+            body: body.unwrap_or_default(),
+            on: None,
+        },
+        Act::Record => Verb::Record {
+            kind: "turn".into(),
+            body: body.unwrap_or_default(),
+            expect: None,
+            opens: None,
+            closes: None,
+        },
     };
     let late = u64::from(step.act == Act::Late);
     Call::new(verb)

@@ -1,20 +1,54 @@
 //! The canonical workload: a seeded stream of steps that is the same for every store.
 //!
-//! Sessions are registered, given work, accept it, note things down and report; one step in a hundred is a
-//! write under a generation that an adoption has made stale, and has to be refused; one in fifty is an
-//! adoption. A store never chooses what comes next: what it answers changes no step.
+//! Sessions are registered, given work, accept it, note things down, report, and record the turns of their
+//! transcript; one step in a hundred is a write under a generation that an adoption has made stale, and has to
+//! be refused; one in fifty is an adoption. Texts are as long as people and programs make them: most notes fit
+//! on a line or two, a report is now and then a page, and a turn is now and then several. A store never chooses
+//! what comes next: what it answers changes no step.
 
 use tenure_core::id::{DispatchNo, Name};
 
-/// Bytes of the text that a note or a report carries.
-pub const BODY_BYTES: usize = 100;
 /// Steps in a thousand that are adoptions.
 const ADOPTIONS_PER_THOUSAND: u64 = 20;
 /// Steps in a thousand that are writes under an older generation.
 const LATE_PER_THOUSAND: u64 = 10;
+/// Steps in a thousand that record a turn.
+const RECORDS_PER_THOUSAND: u64 = 100;
 
 /// The seed of every published figure.
 pub const SEED: u64 = 0x7E_0001;
+
+/// How long texts are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Bodies {
+    /// As people and programs write them: see [`Bodies::bytes`].
+    #[default]
+    Mixed,
+    /// All of so many bytes, to set beside figures of other stores that were measured so.
+    Of(usize),
+}
+
+impl Bodies {
+    /// The length of a text in bytes, from a draw.
+    ///
+    /// A note has 40 to 160 bytes; a report 60 to 240, and one in ten up to 1,200; a turn 100 to 600, and one in
+    /// five up to 4,000.
+    #[must_use]
+    pub fn bytes(self, act: Act, draw: u64) -> usize {
+        if let Self::Of(bytes) = self {
+            return bytes;
+        }
+        let rare = draw >> 40;
+        let (least, most): (u64, u64) = match act {
+            Act::Report if rare.is_multiple_of(10) => (240, 1_200),
+            Act::Report => (60, 240),
+            Act::Record if rare.is_multiple_of(5) => (600, 4_000),
+            Act::Record => (100, 600),
+            _ => (40, 160),
+        };
+        (least + draw % (most - least + 1)) as usize
+    }
+}
 
 /// SplitMix64: small, seeded, and good enough to spread steps.
 #[derive(Clone, Debug)]
@@ -37,17 +71,17 @@ impl Random {
     }
 
     /// A text of letters and spaces, as people and programs write them.
-    pub fn body(&mut self) -> [u8; BODY_BYTES] {
+    pub fn text(&mut self, bytes: usize) -> Vec<u8> {
         const LETTERS: &[u8; 32] = b"etaoin shrdlu cmfwyp vbgkq jxz.,";
-        let mut body = [0; BODY_BYTES];
-        for piece in body.chunks_mut(12) {
+        let mut text = vec![0; bytes];
+        for piece in text.chunks_mut(12) {
             let mut bits = self.draw();
             for byte in piece {
                 *byte = LETTERS[(bits % 32) as usize];
                 bits >>= 5;
             }
         }
-        body
+        text
     }
 }
 
@@ -67,6 +101,8 @@ pub enum Act {
     Report,
     /// It writes something down.
     Note,
+    /// It keeps a turn of its transcript.
+    Record,
     /// It writes under the generation before the current one. Has to be refused.
     Late,
 }
@@ -78,16 +114,8 @@ pub struct Step {
     pub seat: usize,
     /// What it does.
     pub act: Act,
-    /// The text of a note, a report or a late write.
-    pub body: [u8; BODY_BYTES],
-}
-
-impl Step {
-    /// Whether the step carries its text.
-    #[must_use]
-    pub fn has_body(&self) -> bool {
-        matches!(self.act, Act::Report | Act::Note | Act::Late)
-    }
+    /// The text of a note, a report, a record or a late write.
+    pub body: Option<Vec<u8>>,
 }
 
 /// How far the work of a seat has come.
@@ -118,6 +146,7 @@ pub struct Crew {
     /// The sessions.
     pub seats: Vec<Seat>,
     random: Random,
+    bodies: Bodies,
     turn: usize,
     first_item: u64,
     items: u64,
@@ -144,10 +173,18 @@ impl Crew {
         Self {
             seats: (0..seats).map(seat).collect(),
             random: Random::new(seed ^ (number + 1).wrapping_mul(0xD134_2543_DE82_EF95)),
+            bodies: Bodies::Mixed,
             turn: 0,
             first_item: number * ITEMS_PER_CREW,
             items: 0,
         }
+    }
+
+    /// The same crew with texts of such lengths.
+    #[must_use]
+    pub fn with(mut self, bodies: Bodies) -> Self {
+        self.bodies = bodies;
+        self
     }
 
     /// The next step. Seats take turns, so that as many steps as there are seats can be on their way at once.
@@ -158,10 +195,13 @@ impl Crew {
         let luck = dice % 1000;
         let coin = dice >> 32 & 1 == 0;
         let who = &self.seats[seat];
+        let late = ADOPTIONS_PER_THOUSAND + LATE_PER_THOUSAND;
         let act = if luck < ADOPTIONS_PER_THOUSAND {
             Act::Adopt
-        } else if luck < ADOPTIONS_PER_THOUSAND + LATE_PER_THOUSAND && who.generation > 1 {
+        } else if luck < late && who.generation > 1 {
             Act::Late
+        } else if (late..late + RECORDS_PER_THOUSAND).contains(&luck) {
+            Act::Record
         } else {
             match who.work {
                 Work::Idle if coin => {
@@ -175,7 +215,11 @@ impl Crew {
                 Work::Idle | Work::Accepted => Act::Note,
             }
         };
-        let body = self.random.body();
+        let has_text = matches!(act, Act::Report | Act::Note | Act::Record | Act::Late);
+        let body = has_text.then(|| {
+            let bytes = self.bodies.bytes(act, self.random.draw());
+            self.random.text(bytes)
+        });
         Step { seat, act, body }
     }
 
@@ -193,7 +237,7 @@ impl Crew {
                 seat.work = Work::Idle;
                 seat.dispatch = None;
             }
-            Act::Note | Act::Late => {}
+            Act::Note | Act::Record | Act::Late => {}
         }
     }
 }

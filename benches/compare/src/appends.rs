@@ -1,144 +1,136 @@
-//! Durable fenced appends per second, by store and number of threads.
+//! Durable fenced appends per second, by store and number of threads; and in batches.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Mutex};
-use std::time::{Duration, Instant};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenure_benches::workload::{Act, Crew, SEED};
+use tenure_benches::machine::Ticks;
 
-use crate::figures::quantile;
-use crate::machine::Ticks;
-use crate::options::Options;
-use crate::peers::{self, Peer, Place};
+use crate::drive::{SEATS_PER_THREAD, Served, crews, drive};
+use crate::options::{Options, Part};
+use crate::peers::{self, Peer};
 
-/// Sessions that each thread acts for.
-const SEATS_PER_THREAD: usize = 16;
+/// Events of one commit in the batches.
+pub const TOGETHER: usize = 100;
 
-/// One store, one number of threads, one round.
+/// How a store was written to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Way {
+    /// So many threads, one event a call.
+    Threads(usize),
+    /// One thread, [`TOGETHER`] events a commit.
+    Batch,
+    /// So many processes, one event a call.
+    Processes(usize),
+}
+
+/// One store, one way, one round.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The store's place in [`peers::all`].
-    pub peer: usize,
-    /// How many threads wrote.
-    pub threads: usize,
-    /// Appends acknowledged a second, refusals left out.
-    pub per_second: f64,
-    /// Appends acknowledged.
-    pub appends: u64,
-    /// Late writes refused.
-    pub refused: u64,
-    /// Appends of the thread that got the least.
-    pub least_served: u64,
-    /// Appends of the thread that got the most.
-    pub best_served: u64,
-    /// Half of the steps took no longer, in microseconds.
-    pub p50_micros: f64,
-    /// 99 of 100 steps took no longer, in microseconds.
-    pub p99_micros: f64,
+    /// The store's name.
+    pub peer: &'static str,
+    /// How it was written to.
+    pub way: Way,
+    /// What came of it.
+    pub served: Served,
     /// The idle share of the machine meanwhile.
     pub idle: f64,
 }
 
+/// Everything that was measured, and what could not be.
+#[derive(Default)]
+pub struct Appends {
+    /// Every cell.
+    pub cells: Vec<Cell>,
+    /// Stores that failed, each with the reason.
+    pub failed: BTreeMap<&'static str, String>,
+}
+
 /// Measures every cell, round by round.
-pub fn measure(options: &Options) -> io::Result<Vec<Cell>> {
-    let peers = peers::all();
-    let mut cells = Vec::new();
-    for round in 0..options.rounds {
-        for threads in &options.threads {
-            for (number, peer) in peers.iter().enumerate() {
+pub fn measure(options: &Options) -> io::Result<Appends> {
+    let mut ways = Vec::new();
+    if options.wants(Part::Appends) {
+        ways.extend(options.threads.iter().map(|n| Way::Threads(*n)));
+    }
+    if options.wants(Part::Batches) {
+        ways.push(Way::Batch);
+    }
+    if options.wants(Part::Processes) {
+        ways.extend(options.processes.iter().map(|n| Way::Processes(*n)));
+    }
+    let peers = options.chosen(peers::all());
+    let mut all = Appends::default();
+    for round in 1..=options.rounds {
+        for way in &ways {
+            for peer in &peers {
+                let shared = matches!(way, Way::Processes(_));
+                let several = [peers::OURS, peers::SQLITE_USED].contains(&peer.name());
+                if (shared && !several) || all.failed.contains_key(peer.name()) {
+                    continue;
+                }
                 eprintln!(
-                    "round {} of {}: {threads} threads, {}",
-                    round + 1,
+                    "round {round} of {}: {way:?}, {}",
                     options.rounds,
                     peer.name()
                 );
-                let mut cell = run(&**peer, *threads, options)?;
-                cell.peer = number;
-                cells.push(cell);
+                all.take(&**peer, *way, options)?;
             }
         }
     }
-    Ok(cells)
+    Ok(all)
 }
 
-/// What one thread did.
-#[derive(Default)]
-struct Served {
-    appends: u64,
-    refused: u64,
-    nanos: Vec<u64>,
-    took: Duration,
+impl Appends {
+    /// Measures one cell; a store that cannot do it is left out from then on, unless it is ours.
+    fn take(&mut self, peer: &dyn Peer, way: Way, options: &Options) -> io::Result<()> {
+        let ticks = Ticks::now()?;
+        let run = AssertUnwindSafe(|| match way {
+            Way::Threads(threads) => run(peer, threads, 1, options),
+            Way::Batch => run(peer, 1, TOGETHER, options),
+            Way::Processes(count) => crate::processes::run(peer, count, options),
+        });
+        let served = if peer.name() == peers::OURS {
+            run.0()?
+        } else {
+            match catch_unwind(run) {
+                Ok(served) => served?,
+                Err(panic) => {
+                    self.failed.insert(peer.name(), reason(&*panic));
+                    return Ok(());
+                }
+            }
+        };
+        let idle = ticks.idle_since()?;
+        self.cells.push(Cell {
+            peer: peer.name(),
+            way,
+            served,
+            idle,
+        });
+        Ok(())
+    }
 }
 
-fn run(peer: &dyn Peer, threads: usize, options: &Options) -> io::Result<Cell> {
+/// What a panic said.
+pub fn reason(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it panicked").to_owned()
+}
+
+fn run(peer: &dyn Peer, threads: usize, together: usize, options: &Options) -> io::Result<Served> {
     let scratch = tempfile::tempdir_in(&options.dir)?;
-    let crews: Vec<Crew> = (0..threads as u64)
-        .map(|n| Crew::new(SEED, n, SEATS_PER_THREAD))
-        .collect();
+    let seats = SEATS_PER_THREAD.max(together);
+    let crews = crews(threads, seats, options.bodies);
     let place = peer.make(scratch.path(), &crews);
-    let ticks = Ticks::now()?;
-    let served = serve(&*place, crews, options.duration);
-    let idle = ticks.idle_since()?;
-    let appends = served.iter().map(|s| s.appends).sum();
+    let served = drive(&*place, crews, together, options.duration);
     if let Some(found) = place.count() {
         assert_eq!(
             found,
-            appends,
-            "{}: acknowledged and found differ",
+            served.appends,
+            "{}: found and acknowledged differ",
             peer.name()
         );
     }
-    let took = served.iter().map(|s| s.took).max().unwrap_or_default();
-    let mut nanos: Vec<u64> = served.iter().flat_map(|s| &s.nanos).copied().collect();
-    nanos.sort_unstable();
-    Ok(Cell {
-        peer: 0,
-        threads,
-        per_second: appends as f64 / took.as_secs_f64(),
-        appends,
-        refused: served.iter().map(|s| s.refused).sum(),
-        least_served: served.iter().map(|s| s.appends).min().unwrap_or(0),
-        best_served: served.iter().map(|s| s.appends).max().unwrap_or(0),
-        p50_micros: quantile(&nanos, 0.5) as f64 / 1e3,
-        p99_micros: quantile(&nanos, 0.99) as f64 / 1e3,
-        idle,
-    })
-}
-
-fn serve(place: &dyn Place, crews: Vec<Crew>, duration: Duration) -> Vec<Served> {
-    let (stop, begin) = (AtomicBool::new(false), Barrier::new(crews.len() + 1));
-    let all = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for crew in crews {
-            scope.spawn(|| {
-                let served = work(place, crew, &begin, &stop);
-                all.lock().expect("nobody panicked").push(served);
-            });
-        }
-        begin.wait();
-        std::thread::sleep(duration);
-        stop.store(true, Ordering::Relaxed);
-    });
-    all.into_inner().expect("nobody panicked")
-}
-
-fn work(place: &dyn Place, mut crew: Crew, begin: &Barrier, stop: &AtomicBool) -> Served {
-    let mut hand = place.hand();
-    let mut served = Served::default();
-    begin.wait();
-    let began = Instant::now();
-    while !stop.load(Ordering::Relaxed) {
-        let step = crew.next_step();
-        let asked = Instant::now();
-        hand.perform(&mut crew, &step);
-        served.nanos.push(asked.elapsed().as_nanos() as u64);
-        if step.act == Act::Late {
-            served.refused += 1;
-        } else {
-            served.appends += 1;
-        }
-    }
-    served.took = began.elapsed();
-    served
+    Ok(served)
 }

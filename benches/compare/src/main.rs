@@ -1,28 +1,51 @@
-//! `tenure-compare`: the canonical workload on this store and on SQLite, side by side in one run.
+//! `tenure-compare`: the canonical workload on this store and on others, side by side in one run.
 //!
-//! Rounds go through every number of threads and every store in turn (A B C A B C), so that whatever else the
+//! Rounds go through every number of writers and every store in turn (A B C A B C), so that whatever else the
 //! machine does meets them alike. Printed are medians with their range, and ratios between medians; absolute
 //! numbers move with the machine.
 
 mod appends;
-mod figures;
-mod machine;
+mod drive;
+mod limits;
+mod opening;
 mod options;
+mod page;
 mod peers;
+mod processes;
 mod replay;
 mod report;
+mod syncs;
+mod targets;
 
+use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use tenure_benches::workload::{Crew, SEED};
+use tenure_benches::{machine, reading};
+
+use options::{Options, Part};
+use report::Report;
 
 fn main() -> ExitCode {
-    let options = match options::Options::from_arguments(std::env::args().skip(1)) {
-        Ok(options) => options,
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments
+        .next_if(|first| first == processes::WORKER)
+        .is_some()
+    {
+        return ended(processes::work(&arguments.next().unwrap_or_default()));
+    }
+    match Options::from_arguments(arguments) {
+        Ok(options) => ended(run(&options)),
         Err(error) => {
             eprintln!("{error}\n\n{}", options::USAGE);
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
-    match run(&options) {
+    }
+}
+
+fn ended(result: io::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -31,20 +54,44 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &options::Options) -> std::io::Result<()> {
+fn run(options: &Options) -> io::Result<()> {
     let machine = machine::describe(&options.dir)?;
-    let before = machine::idle_for(std::time::Duration::from_secs(1))?;
-    let appends = appends::measure(options)?;
-    let replays = replay::measure(options)?;
-    let report = report::Report {
-        machine,
-        idle_before: before,
-        appends,
-        replays,
-    };
-    print!("{}", report.tables());
+    let idle = machine::idle_for(Duration::from_secs(1))?;
+    let mut report = Report::new(options, machine, idle);
+    report.appends = appends::measure(options)?;
+    if options.wants(Part::Syncs) {
+        report.syncs = Some(syncs::measure(options)?);
+    }
+    if options.wants(Part::Replay) || options.wants(Part::Open) {
+        long_log(options, &mut report)?;
+    }
+    let tables = report.tables();
+    print!("{tables}");
     if let Some(path) = &options.json {
         std::fs::write(path, format!("{:#}\n", report.json()))?;
+    }
+    match &options.markdown {
+        Some(path) => page::replace(path, &tables),
+        None => Ok(()),
+    }
+}
+
+/// What is measured on one long log.
+fn long_log(options: &Options, report: &mut Report) -> io::Result<()> {
+    let scratch = tempfile::tempdir_in(&options.dir)?;
+    let dir = scratch.path();
+    eprintln!("tenure: writing {} events", options.events);
+    let mut crew = Crew::new(SEED, 0, options.sessions).with(options.bodies);
+    reading::build(dir, &mut crew, options.events, opening::TAIL);
+    if options.wants(Part::Open) {
+        report.opening = Some(opening::measure(options, dir, &crew)?);
+    }
+    if options.wants(Part::Replay) {
+        let replays = replay::measure(options, dir)?;
+        let frames = replays.way(replay::CHECKSUMS).map_or(1, |way| way.events);
+        let frame_bytes = (replays.bytes / frames.max(1)).max(1) as usize;
+        report.limits = Some(limits::measure(&options.dir, options.rounds, frame_bytes)?);
+        report.replays = Some(replays);
     }
     Ok(())
 }

@@ -1,178 +1,244 @@
 //! Replay of one long log, from the first event to the state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use tenure_benches::ours;
+use tenure_benches::figures::Figures;
+use tenure_benches::reading::{self, Aside};
 use tenure_benches::workload::{Act, Crew, SEED};
-use tenure_core::codec::v1;
-use tenure_core::id::Position;
-use tenure_log::frame::{Depth, FrameRef};
-use tenure_projection::error::Error;
-use tenure_projection::reader::Reader;
 
+use crate::appends::reason;
 use crate::options::Options;
-use crate::peers::sqlite;
+use crate::peers::ledger::{Ledger, Write};
+use crate::peers::sqlite::Sqlite;
 
-/// Sessions of the log.
-const SEATS: usize = 10_000;
+/// Every checksum and nothing else.
+pub const CHECKSUMS: &str = "tenure: checksums alone";
+/// What `verify` does.
+pub const VERIFY: &str = "tenure: verify (checksums, chain, seals)";
+/// Fence fields.
+pub const FENCES: &str = "tenure: authority alone (fence fields)";
+/// Everything.
+pub const WHOLE: &str = "tenure: the whole state";
+/// The peers that targets name.
+pub const SQLITE: &str = "SQLite";
+/// As above.
+pub const LMDB: &str = "LMDB";
 
 /// A way to replay, with how long it took in each round.
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// What is done.
     pub name: &'static str,
+    /// What is checked on the way.
+    pub checks: &'static str,
     /// How many events were read.
     pub events: u64,
     /// Seconds in each round.
     pub seconds: Vec<f64>,
 }
 
-type Way = fn(&Path) -> u64;
+impl Replay {
+    /// Events a second.
+    pub fn per_second(&self) -> Figures {
+        let rate = |seconds: &f64| self.events as f64 / seconds;
+        Figures::new(self.seconds.iter().map(rate).collect())
+    }
+}
 
-const WAYS: &[(&str, Way)] = &[
-    ("tenure: checksums, decoding, the whole state", whole_state),
-    (
-        "tenure: checksums, fence fields, current generations",
-        fences,
-    ),
-    ("tenure: checksums alone", checksums),
-    (
-        "SQLite: rows in order, current generations; no checksums",
-        sqlite_rows,
-    ),
+/// Everything that was measured.
+pub struct Replays {
+    /// Each way.
+    pub ways: Vec<Replay>,
+    /// The bytes of our segments.
+    pub bytes: u64,
+    /// The peak of private memory of a process that replays the whole state.
+    pub peak_bytes: u64,
+    /// Stores that failed, each with the reason.
+    pub failed: BTreeMap<&'static str, String>,
+}
+
+/// A store to read.
+struct Way {
+    name: &'static str,
+    checks: &'static str,
+    build: fn(&Path, &mut Crew, usize),
+    read: fn(&Path) -> u64,
+}
+
+fn built(_: &Path, _: &mut Crew, _: usize) {}
+
+const OURS: [Way; 4] = [
+    Way {
+        name: WHOLE,
+        checks: "headers and facts",
+        build: built,
+        read: reading::open,
+    },
+    Way {
+        name: FENCES,
+        checks: "headers and facts",
+        build: built,
+        read: reading::fences,
+    },
+    Way {
+        name: CHECKSUMS,
+        checks: "all bytes",
+        build: built,
+        read: reading::checksums,
+    },
+    Way {
+        name: VERIFY,
+        checks: "all bytes, chain, seals",
+        build: built,
+        read: reading::verified,
+    },
 ];
 
-/// Builds both logs, then reads them in turn.
-pub fn measure(options: &Options) -> io::Result<Vec<Replay>> {
-    if options.events == 0 {
-        return Ok(Vec::new());
+fn other<L: Ledger>(name: &'static str, checks: &'static str) -> Way {
+    Way {
+        name,
+        checks,
+        build: build::<L>,
+        read: rows::<L>,
     }
-    let scratch = tempfile::tempdir_in(&options.dir)?;
-    let dir = scratch.path();
-    eprintln!("writing {} events twice", options.events);
-    build_ours(dir, options.events);
-    build_sqlite(dir, options.events);
-    let mut replays: Vec<Replay> = WAYS
-        .iter()
-        .map(|(name, _)| Replay {
-            name,
-            events: 0,
-            seconds: Vec::new(),
-        })
-        .collect();
+}
+
+fn others() -> Vec<Way> {
+    vec![
+        other::<Sqlite>(SQLITE, "none"),
+        #[cfg(feature = "lmdb")]
+        other::<crate::peers::lmdb::Lmdb>(LMDB, "none"),
+        #[cfg(feature = "redb")]
+        other::<crate::peers::redb::Redb>("redb", "none on this path"),
+        #[cfg(feature = "fjall")]
+        other::<crate::peers::fjall::Fjall>("fjall", "blocks"),
+        #[cfg(feature = "raft-engine")]
+        other::<crate::peers::raft_engine::OneGroup>("raft-engine, one raft group", "batches"),
+        #[cfg(feature = "okaywal")]
+        other::<crate::peers::okaywal::OkayWal>("okaywal", "none on this path"),
+        #[cfg(feature = "commitlog")]
+        other::<crate::peers::commitlog::Commitlog>("commitlog", "none on this path"),
+    ]
+}
+
+/// Builds every log, then reads them in turn. Ours is in `dir` already.
+pub fn measure(options: &Options, dir: &Path) -> io::Result<Replays> {
+    let chosen = others()
+        .into_iter()
+        .filter(|way| options.wants_peer(way.name));
+    let ways: Vec<Way> = OURS.into_iter().chain(chosen).collect();
+    let place = |n: usize| match n {
+        n if n < OURS.len() => dir.to_owned(),
+        n => dir.join(format!("peer{n}")),
+    };
+    let places: Vec<PathBuf> = (0..ways.len()).map(place).collect();
+    let mut all = Replays {
+        ways: ways.iter().map(Way::unmeasured).collect(),
+        bytes: reading::bytes_in(&dir.join("store/segments")),
+        peak_bytes: 0,
+        failed: BTreeMap::new(),
+    };
+    let aside = Aside::put(dir)?;
+    for (way, place) in ways.iter().zip(&places).skip(OURS.len()) {
+        eprintln!("{}: writing {} events", way.name, options.events);
+        std::fs::create_dir(place)?;
+        let mut crew = Crew::new(SEED, 0, options.sessions).with(options.bodies);
+        all.attempt(way.name, || {
+            (way.build)(place, &mut crew, options.events);
+            0
+        });
+    }
     // The first time reads from the disk and counts for nobody.
     for round in 0..=options.rounds {
-        for (replay, (name, way)) in replays.iter_mut().zip(WAYS) {
-            eprintln!("replay {round} of {}: {name}", options.rounds);
+        for (n, (way, place)) in ways.iter().zip(&places).enumerate() {
+            if all.failed.contains_key(way.name) {
+                continue;
+            }
+            eprintln!("replay {round} of {}: {}", options.rounds, way.name);
             let began = Instant::now();
-            let events = way(dir);
+            let Some(events) = all.attempt(way.name, || (way.read)(place)) else {
+                continue;
+            };
             let took = began.elapsed();
-            replay.events = events;
+            all.ways[n].events = events;
             if round > 0 {
-                replay.seconds.push(Duration::as_secs_f64(&took));
+                all.ways[n].seconds.push(took.as_secs_f64());
             }
         }
     }
-    Ok(replays)
+    all.ways.retain(|way| !way.seconds.is_empty());
+    all.peak_bytes = crate::processes::memory_of_opening(dir)?;
+    aside.put_back()?;
+    Ok(all)
 }
 
-fn build_ours(dir: &Path, events: usize) {
-    let store = ours::open(dir);
-    let mut crew = Crew::new(SEED, 0, SEATS);
-    ours::register(&store, &crew);
-    ours::fill(&store, &mut crew, events);
-    drop(store);
-    // Without snapshots, opening replays everything.
-    std::fs::remove_dir_all(dir.join("store/snapshots")).expect("snapshots can be removed");
+impl Way {
+    fn unmeasured(&self) -> Replay {
+        Replay {
+            name: self.name,
+            checks: self.checks,
+            events: 0,
+            seconds: Vec::new(),
+        }
+    }
 }
 
-fn build_sqlite(dir: &Path, events: usize) {
-    let path = dir.join("sqlite.db");
-    let mut crew = Crew::new(SEED, 0, SEATS);
-    sqlite::make(&path, crew.seats.iter().map(|seat| seat.number));
-    let mut connection = sqlite::connect(&path);
+impl Replays {
+    /// Does something to a store that may not be able to.
+    fn attempt(&mut self, name: &'static str, work: impl FnOnce() -> u64) -> Option<u64> {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(events) => Some(events),
+            Err(panic) => {
+                self.failed.insert(name, reason(&*panic));
+                None
+            }
+        }
+    }
+
+    /// A way that was measured.
+    pub fn way(&self, name: &str) -> Option<&Replay> {
+        self.ways.iter().find(|way| way.name == name)
+    }
+}
+
+fn build<L: Ledger>(dir: &Path, crew: &mut Crew, events: usize) {
+    /// Events of one commit.
+    const TOGETHER: usize = 10_000;
+    let ledger = L::open(dir, crew.seats.len() as u64);
     let mut left = events;
     while left > 0 {
-        let transaction = connection.transaction().expect("it begins");
-        for _ in 0..left.min(10_000) {
+        let mut writes = Vec::with_capacity(TOGETHER);
+        let mut late = Vec::with_capacity(TOGETHER);
+        for _ in 0..left.min(TOGETHER) {
             let step = crew.next_step();
-            let current = sqlite::Write::of(&crew, &step).carry_out(&transaction);
-            assert_eq!(current.expect("carried out"), step.act != Act::Late);
-            // Late writes leave nothing behind; both logs get as many events as steps that stand.
+            writes.push(Write::of(crew, &step));
+            late.push(step.act == Act::Late);
+            // What a store answers changes no step.
             crew.done(&step, None);
         }
-        transaction.commit().expect("committed");
-        left -= left.min(10_000);
+        let current = ledger.commit(&writes);
+        assert!(
+            current
+                .iter()
+                .zip(&late)
+                .all(|(current, late)| current != late),
+            "a late write stands, or another does not"
+        );
+        left -= writes.len();
     }
 }
 
-fn reader(dir: &Path) -> Reader {
-    Reader::open(&dir.join("store"), ours::host(dir)).expect("the store is readable")
-}
-
-fn whole_state(dir: &Path) -> u64 {
-    let reader = reader(dir);
-    reader
-        .view(|state| state.at.position.0)
-        .expect("the state is readable")
-}
-
-/// Reads every frame without opening a state first.
-fn frames(
-    dir: &Path,
-    depth: Depth,
-    mut each: impl FnMut(&FrameRef<'_>) -> Result<(), Error>,
-) -> u64 {
-    use tenure_log::reader::open::SegmentReader;
-    use tenure_log::storage::disk::Disk;
-    let reader = SegmentReader::open(std::sync::Arc::new(Disk), &dir.join("store"));
-    let reader = reader.expect("the store is readable");
-    let from = tenure_log::position::Position::ZERO;
-    let mut frames = reader
-        .read_from(from, depth)
-        .expect("the store is readable");
-    let mut count = 0;
-    while let Some(frame) = frames.next() {
-        each(&frame.expect("the frame is good")).expect("the frame decodes");
-        count += 1;
-    }
-    count
-}
-
-fn checksums(dir: &Path) -> u64 {
-    frames(dir, Depth::Whole, |_| Ok(()))
-}
-
-fn fences(dir: &Path) -> u64 {
+fn rows<L: Ledger>(dir: &Path) -> u64 {
     let mut current: HashMap<u64, u64> = HashMap::new();
-    frames(dir, Depth::Facts, |frame| {
-        let position = Position(frame.header.position.0);
-        let fence = v1::decode_fence(frame.facts, frame.header.incarnation.0)
-            .map_err(|fault| Error::Facts { position, fault })?;
-        if let (Some(session), Some(granted)) = (fence.session, fence.granted) {
-            current.insert(session.0, granted.number);
-        }
-        Ok(())
-    })
-}
-
-fn sqlite_rows(dir: &Path) -> u64 {
-    let connection = sqlite::connect(&dir.join("sqlite.db"));
-    let mut rows = connection
-        .prepare("SELECT position, session, generation, kind, body FROM events ORDER BY position")
-        .expect("prepared");
-    let mut current: HashMap<i64, i64> = HashMap::new();
-    let mut rows = rows.query([]).expect("it begins");
-    let (mut count, mut bytes) = (0, 0);
-    while let Some(row) = rows.next().expect("read") {
-        let body: Option<Vec<u8>> = row.get(4).expect("a body");
-        bytes += body.map_or(0, |body| body.len());
-        current.insert(row.get(1).expect("a number"), row.get(2).expect("a number"));
+    let mut count = 0;
+    L::read(dir, |session, generation| {
+        current.insert(session, generation);
         count += 1;
-    }
-    std::hint::black_box((bytes, current));
+    });
+    std::hint::black_box(current);
     count
 }

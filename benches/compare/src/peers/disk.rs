@@ -18,7 +18,7 @@ pub struct Disk;
 
 impl Peer for Disk {
     fn name(&self) -> &'static str {
-        "disk: a write and a sync each, no grouping"
+        super::DISK
     }
 
     fn sync_call(&self) -> &'static str {
@@ -63,13 +63,14 @@ struct Writing<'f> {
 }
 
 impl Hand for Writing<'_> {
-    fn perform(&mut self, crew: &mut Crew, step: &Step) {
-        let mut bytes = [1; WRITE_BYTES];
-        bytes[..step.body.len()].copy_from_slice(&step.body);
-        let at = self.offset % (FILE_BYTES - WRITE_BYTES);
+    fn perform(&mut self, crew: &mut Crew, steps: &[Step]) {
+        let bytes = vec![1; WRITE_BYTES * steps.len()];
+        let at = self.offset % (FILE_BYTES - bytes.len());
         self.file.write_all_at(&bytes, at as u64).expect("written");
         self.file.sync_data().expect("synced");
-        self.offset += WRITE_BYTES;
-        crew.done(step, None);
+        self.offset += bytes.len();
+        for step in steps {
+            crew.done(step, None);
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct Ours;
 
 impl Peer for Ours {
     fn name(&self) -> &'static str {
-        "tenure"
+        super::OURS
     }
 
     fn sync_call(&self) -> &'static str {
@@ -30,12 +30,20 @@ impl Peer for Ours {
         for crew in crews {
             ours::register(&store, crew);
         }
-        let registered = crews.iter().map(|crew| crew.seats.len() as u64).sum();
+        let registered = super::sessions(crews);
         Box::new(Directory {
             dir: dir.to_owned(),
             store,
             registered,
         })
+    }
+
+    fn join(&self, dir: &Path) -> Option<Box<dyn Place>> {
+        Some(Box::new(Directory {
+            dir: dir.to_owned(),
+            store: ours::open(dir),
+            registered: 0,
+        }))
     }
 }
 
@@ -75,8 +83,18 @@ impl Place for Directory {
 struct Through<'s>(&'s Store);
 
 impl Hand for Through<'_> {
-    fn perform(&mut self, crew: &mut Crew, step: &Step) {
-        let answer = self.0.execute(ours::call(crew, step));
-        ours::settle(crew, step, answer);
+    fn perform(&mut self, crew: &mut Crew, steps: &[Step]) {
+        if let [step] = steps {
+            let answer = self.0.execute(ours::call(crew, step));
+            return ours::settle(crew, step, answer);
+        }
+        let submit = |step| {
+            let call = ours::call(crew, step);
+            self.0.submit(call).expect("the call is well-formed")
+        };
+        let tickets: Vec<_> = steps.iter().map(submit).collect();
+        for (step, ticket) in steps.iter().zip(tickets) {
+            ours::settle(crew, step, ticket.wait());
+        }
     }
 }

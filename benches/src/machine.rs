@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tenure_log::storage::disk::Disk;
@@ -21,6 +22,9 @@ pub struct Machine {
 }
 
 /// Looks at the machine.
+///
+/// # Errors
+/// When the directory cannot be written to.
 pub fn describe(dir: &Path) -> io::Result<Machine> {
     let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processors
@@ -53,6 +57,9 @@ pub struct Ticks {
 
 impl Ticks {
     /// As `/proc/stat` says; idle includes waiting for a disk.
+    ///
+    /// # Errors
+    /// When it cannot be read.
     pub fn now() -> io::Result<Self> {
         let stat = std::fs::read_to_string("/proc/stat")?;
         let line = stat.lines().next().unwrap_or_default();
@@ -68,6 +75,9 @@ impl Ticks {
     }
 
     /// The idle share of all cores since then.
+    ///
+    /// # Errors
+    /// As [`Ticks::now`].
     pub fn idle_since(self) -> io::Result<f64> {
         let now = Self::now()?;
         let all = now.all.saturating_sub(self.all).max(1);
@@ -76,8 +86,56 @@ impl Ticks {
 }
 
 /// The idle share while this process sleeps: what others leave of the machine.
+///
+/// # Errors
+/// As [`Ticks::now`].
 pub fn idle_for(duration: Duration) -> io::Result<f64> {
     let ticks = Ticks::now()?;
     std::thread::sleep(duration);
     ticks.idle_since()
+}
+
+/// Bytes of memory that belong to this process alone, now: heap and stacks, no mapped files.
+///
+/// # Errors
+/// When the system does not say.
+pub fn private_bytes() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib * 1024)
+        .ok_or_else(|| io::Error::other("no RssAnon in /proc/self/status"))
+}
+
+/// Runs `work` and says how far the private memory of this process rose above what it was before, looking every
+/// two milliseconds.
+///
+/// # Errors
+/// As [`private_bytes`].
+///
+/// # Panics
+/// When `work` does.
+pub fn peak_above<R>(work: impl FnOnce() -> R) -> io::Result<(R, u64)> {
+    let before = private_bytes()?;
+    let (ended, peak) = (AtomicBool::new(false), AtomicU64::new(before));
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                if let Ok(now) = private_bytes() {
+                    peak.fetch_max(now, Ordering::Relaxed);
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let result = work();
+        // What is still there at the end counts, however short the work was.
+        if let Ok(now) = private_bytes() {
+            peak.fetch_max(now, Ordering::Relaxed);
+        }
+        ended.store(true, Ordering::Relaxed);
+        result
+    });
+    Ok((result, peak.load(Ordering::Relaxed) - before))
 }

@@ -6,6 +6,10 @@ pub struct Figures(Vec<f64>);
 
 impl Figures {
     /// Of at least one measurement.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
     pub fn new(mut measured: Vec<f64>) -> Self {
         assert!(!measured.is_empty(), "a figure needs a measurement");
         measured.sort_by(f64::total_cmp);
@@ -13,6 +17,7 @@ impl Figures {
     }
 
     /// The middle one, or the mean of the two in the middle.
+    #[must_use]
     pub fn median(&self) -> f64 {
         let (count, middle) = (self.0.len(), self.0.len() / 2);
         if count % 2 == 1 {
@@ -23,16 +28,19 @@ impl Figures {
     }
 
     /// The least.
+    #[must_use]
     pub fn min(&self) -> f64 {
         self.0[0]
     }
 
     /// The greatest.
+    #[must_use]
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
 
     /// `median (min..max)`, with figures as people read them.
+    #[must_use]
     pub fn shown(&self) -> String {
         format!(
             "{} ({}..{})",
@@ -44,6 +52,7 @@ impl Figures {
 }
 
 /// Three digits that count.
+#[must_use]
 pub fn round(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{:.2}M", v / 1e6),
@@ -56,6 +65,7 @@ pub fn round(value: f64) -> String {
 }
 
 /// The value below which `share` of the sorted ones lie.
+#[must_use]
 pub fn quantile(sorted: &[u64], share: f64) -> u64 {
     let at = (sorted.len() as f64 * share) as usize;
     sorted
