@@ -1,10 +1,12 @@
 //! What the benchmarks and the comparison with other stores have in common.
 //!
-//! `cargo bench` measures parts; the package in `compare`, outside the workspace, measures whole stores side
-//! by side. Both do the work that [`workload`] describes, so that their figures speak of the same thing.
+//! `cargo bench` measures parts, the program `curves` how they grow, and the package in `compare`, outside the
+//! workspace, whole stores side by side. All do the work that [`workload`] describes, so that their figures
+//! speak of the same thing.
 
 pub mod figures;
 pub mod machine;
 pub mod ours;
+pub mod page;
 pub mod reading;
 pub mod workload;

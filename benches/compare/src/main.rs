@@ -9,7 +9,6 @@ mod drive;
 mod limits;
 mod opening;
 mod options;
-mod page;
 mod peers;
 mod processes;
 mod replay;
@@ -22,7 +21,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tenure_benches::workload::{Crew, SEED};
-use tenure_benches::{machine, reading};
+use tenure_benches::{machine, page, reading};
 
 use options::{Options, Part};
 use report::Report;
@@ -71,7 +70,7 @@ fn run(options: &Options) -> io::Result<()> {
         std::fs::write(path, format!("{:#}\n", report.json()))?;
     }
     match &options.markdown {
-        Some(path) => page::replace(path, &tables),
+        Some(path) => page::replace(path, "compare", &tables),
         None => Ok(()),
     }
 }

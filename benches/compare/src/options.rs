@@ -26,8 +26,8 @@ tenure-compare [OPTION VALUE]...
   --json FILE       writes every single measurement
   --markdown FILE   puts the tables into a page, between its two marks
 
-A short look: --rounds 1 --seconds 0.5 --events 100000. The targets are those of --rounds 5 --seconds 4
---events 10000000, which takes about 40 GB of disk.";
+Some six minutes: --rounds 3 --seconds 1. What the targets are set for: --seconds 4 --events 10000000, which takes
+well over half an hour and some 30 GB of disk.";
 
 /// A part of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

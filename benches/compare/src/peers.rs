@@ -74,8 +74,8 @@ pub const SQLITE_TUNED: &str = "SQLite, a batching writer thread";
 pub fn all() -> Vec<Box<dyn Peer>> {
     let mut all: Vec<Box<dyn Peer>> = vec![Box::new(disk::Disk), Box::new(ours::Ours)];
     all.push(Box::new(sqlite::ConnectionPerThread));
-    let per_transaction = "fdatasync of the WAL, per transaction";
-    let per_batch = "fdatasync of the WAL, per batch";
+    let per_transaction = "fsync of the WAL, per transaction";
+    let per_batch = "fsync of the WAL, per batch";
     all.push(Shared::<Sqlite>::boxed(
         SQLITE_ONE,
         per_transaction,
@@ -150,7 +150,7 @@ fn logs(all: &mut Vec<Box<dyn Peer>>) {
     #[cfg(feature = "okaywal")]
     all.push(Shared::<okaywal::OkayWal>::boxed(
         "okaywal",
-        "fdatasync or fsync as it decides, per group of committers",
+        "fdatasync, per group of committers",
         Sharing::Direct,
     ));
     #[cfg(feature = "commitlog")]

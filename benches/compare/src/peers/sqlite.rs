@@ -134,7 +134,7 @@ impl Peer for ConnectionPerThread {
     }
 
     fn sync_call(&self) -> &'static str {
-        "fdatasync of the WAL, per transaction"
+        "fsync of the WAL, per transaction"
     }
 
     fn make(&self, dir: &Path, crews: &[Crew]) -> Box<dyn Place> {
