@@ -16,6 +16,7 @@ use tenure_projection::session::Session;
 use tenure_projection::store::{RULES, Store};
 
 use crate::options::Options;
+use crate::processes::memory_of_opening;
 
 /// Steps behind the snapshot of the store that is opened.
 pub const TAIL: usize = 1_000;
@@ -46,7 +47,14 @@ pub struct Opening {
     pub branch_long: Figures,
     /// Bytes of snapshots and what stands beside them.
     pub snapshot_bytes: u64,
+    /// Private memory that a session costs which is only registered, without the bytes of its name.
+    pub session_bytes: f64,
 }
+
+/// Sessions of the stores whose memory is compared.
+const FEW: usize = 1_000;
+/// As above.
+const MANY: usize = 100_000;
 
 /// Measures the store in `dir`, whose sessions are those of `crew`.
 pub fn measure(options: &Options, dir: &Path, crew: &Crew) -> io::Result<Opening> {
@@ -80,6 +88,7 @@ pub fn measure(options: &Options, dir: &Path, crew: &Crew) -> io::Result<Opening
         branch_short: branch(10),
         branch_long: branch(100_000),
         snapshot_bytes: reading::bytes_in(&dir.join("store/snapshots")),
+        session_bytes: session_bytes(options)?,
     })
 }
 
@@ -165,4 +174,18 @@ fn branches(records: usize, random: &mut Random) -> Figures {
     };
     let round = |_| (0..BRANCHES).map(|_| branch()).sum::<f64>() / BRANCHES as f64;
     Figures::new((0..TIMES).map(round).collect())
+}
+
+/// What each of many sessions takes beyond what the first few do.
+fn session_bytes(options: &Options) -> io::Result<f64> {
+    eprintln!("memory of sessions");
+    let held = |sessions| {
+        let scratch = tempfile::tempdir_in(&options.dir)?;
+        let crew = Crew::new(SEED, 0, sessions);
+        ours::register(&ours::open(scratch.path()), &crew);
+        let names: usize = crew.seats.iter().map(|seat| seat.name.as_str().len()).sum();
+        let memory = memory_of_opening(scratch.path())?;
+        io::Result::Ok(memory.held_bytes as f64 - names as f64)
+    };
+    Ok((held(MANY)? - held(FEW)?) / (MANY - FEW) as f64)
 }

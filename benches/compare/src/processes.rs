@@ -130,15 +130,30 @@ fn together(all: &[Served]) -> Served {
     }
 }
 
-/// The peak of private memory while a process opens a store, in bytes.
-pub fn memory_of_opening(dir: &Path) -> io::Result<u64> {
+/// Private memory of a process that opens a store, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// At its peak, above what it had before.
+    pub peak_bytes: u64,
+    /// With the state at hand, above what it had before.
+    pub held_bytes: u64,
+}
+
+/// Looks at a process that opens a store and does nothing else.
+pub fn memory_of_opening(dir: &Path) -> io::Result<Memory> {
     let mut worker = Worker::start(&[], &json!({ "do": "open", "dir": dir }))?;
     worker.answer()?;
     worker.go()?;
     let answer = worker.answer()?;
     worker.end()?;
-    let bytes = answer["peak_bytes"].as_u64();
-    bytes.ok_or_else(|| io::Error::other(format!("not understood: {answer}")))
+    let bytes = |name: &str| {
+        let bytes = answer[name].as_u64();
+        bytes.ok_or_else(|| io::Error::other(format!("not understood: {answer}")))
+    };
+    Ok(Memory {
+        peak_bytes: bytes("peak_bytes")?,
+        held_bytes: bytes("held_bytes")?,
+    })
 }
 
 /// What such a process does.
@@ -148,8 +163,19 @@ pub fn work(task: &str) -> io::Result<()> {
     match task["do"].as_str() {
         Some("open") => {
             wait()?;
-            let (frames, peak) = machine::peak_above(|| reading::open(&dir))?;
-            println!("{}", json!({ "frames": frames, "peak_bytes": peak }));
+            let before = machine::private_bytes()?;
+            let open = || {
+                let reader = reading::reader(&dir);
+                let frames = reader.view(|state| state.at.position.0);
+                (reader, frames.expect("the state is readable"))
+            };
+            let ((reader, frames), peak) = machine::peak_above(open)?;
+            let held = machine::private_bytes()?.saturating_sub(before);
+            drop(reader);
+            println!(
+                "{}",
+                json!({ "frames": frames, "peak_bytes": peak, "held_bytes": held })
+            );
             Ok(())
         }
         Some(how @ ("join" | "make")) => write(&task, &dir, how == "make"),

@@ -171,7 +171,7 @@ pub fn measure(options: &Options, dir: &Path) -> io::Result<Replays> {
         }
     }
     all.ways.retain(|way| !way.seconds.is_empty());
-    all.peak_bytes = crate::processes::memory_of_opening(dir)?;
+    all.peak_bytes = crate::processes::memory_of_opening(dir)?.peak_bytes;
     aside.put_back()?;
     Ok(all)
 }

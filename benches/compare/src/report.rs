@@ -270,7 +270,12 @@ impl Report {
             writeln!(out, "| {what} | {} |", figures.shown())?;
         }
         let mib = opening.snapshot_bytes as f64 / f64::from(1 << 20);
-        writeln!(out, "\nSnapshot and what stands beside it: {mib:.1} MiB.\n")?;
+        writeln!(
+            out,
+            "\nSnapshot and what stands beside it: {mib:.1} MiB. Memory of a session that is only registered, without its \
+             name: {} bytes.\n",
+            round(opening.session_bytes)
+        )?;
         match &opening.processes {
             Ok(_) => Ok(()),
             Err(reason) => writeln!(out, "`tenure check` as a process: SKIPPED, {reason}.\n"),
@@ -338,6 +343,7 @@ impl Report {
                 json!({ "what": way.name, "events": way.events, "seconds": way.seconds })
             }).collect::<Vec<_>>()),
             "replay_peak_private_bytes": self.replays.as_ref().map(|replays| replays.peak_bytes),
+            "session_bytes": self.opening.as_ref().map(|opening| opening.session_bytes),
             "opening_micros": self.opening.as_ref().map(|opening| opening.rows().iter().map(|(what, figures)| {
                 json!({ "what": what, "median": figures.median(), "min": figures.min(), "max": figures.max() })
             }).collect::<Vec<_>>()),

@@ -272,6 +272,13 @@ fn opening(report: &Report, all: &mut Gathered) {
         " us",
         opening.map(|o| o.who.median()),
     );
+    let session = opening.map(|o| o.session_bytes);
+    all.most(
+        "memory of a session beyond its name",
+        256.0,
+        " bytes",
+        session,
+    );
     let short = opening.map(|o| o.branch_short.median());
     let long = opening.map(|o| o.branch_long.median());
     all.most("branch, 100,000 records, no disk", 50.0, " us", long);
