@@ -161,8 +161,9 @@ impl Options {
 
     /// The stores that are wanted, of all.
     pub fn chosen(&self, all: Vec<Box<dyn Peer>>) -> Vec<Box<dyn Peer>> {
-        let wanted = |peer: &Box<dyn Peer>| self.wants_peer(peer.name());
-        all.into_iter().filter(wanted).collect()
+        all.into_iter()
+            .filter(|peer| self.wants_peer(peer.name()))
+            .collect()
     }
 
     /// Whether a store is wanted.

@@ -27,10 +27,11 @@ fn engine(dir: &Path) -> Engine {
 }
 
 fn entry(write: &Write, index: u64) -> Entry {
-    let mut entry = Entry::default();
-    entry.index = index;
-    entry.data = write.row().into();
-    entry
+    Entry {
+        index,
+        data: write.row().into(),
+        ..Entry::default()
+    }
 }
 
 /// Reads the entries of groups, group by group.
