@@ -47,7 +47,8 @@ pub struct Opening {
     pub branch_long: Figures,
     /// Bytes of snapshots and what stands beside them.
     pub snapshot_bytes: u64,
-    /// Private memory that a session costs which is only registered, without the bytes of its name.
+    /// Private memory that a session costs in a process that has opened the store from its snapshot, without the bytes
+    /// of its name.
     pub session_bytes: f64,
 }
 
@@ -182,7 +183,10 @@ fn session_bytes(options: &Options) -> io::Result<f64> {
     let held = |sessions| {
         let scratch = tempfile::tempdir_in(&options.dir)?;
         let crew = Crew::new(SEED, 0, sessions);
-        ours::register(&ours::open(scratch.path()), &crew);
+        let store = ours::open(scratch.path());
+        ours::register(&store, &crew);
+        store.snapshot().expect("the snapshot is written");
+        drop(store);
         let names: usize = crew.seats.iter().map(|seat| seat.name.as_str().len()).sum();
         let memory = memory_of_opening(scratch.path())?;
         io::Result::Ok(memory.held_bytes as f64 - names as f64)

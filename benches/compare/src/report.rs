@@ -272,8 +272,8 @@ impl Report {
         let mib = opening.snapshot_bytes as f64 / f64::from(1 << 20);
         writeln!(
             out,
-            "\nSnapshot and what stands beside it: {mib:.1} MiB. Memory of a session that is only registered, without its \
-             name: {} bytes.\n",
+            "\nSnapshot and what stands beside it: {mib:.1} MiB. Memory that each session costs a process which has opened \
+             the store, without its name: {} bytes.\n",
             round(opening.session_bytes)
         )?;
         match &opening.processes {
