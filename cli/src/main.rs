@@ -4,8 +4,8 @@
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 
 mod app;
 mod clock;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     if let Some(code) = demo::actor::serve_if_asked() {
         return code;
     }
-    let app = match App::try_parse() {
+    let app = match arguments() {
         Ok(app) => app,
         Err(refused) => return ExitCode::from(misused(&refused).number()),
     };
@@ -54,6 +54,18 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.number())
+}
+
+/// What the arguments say.
+fn arguments() -> Result<App, clap::Error> {
+    let mut command = App::command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let app = matches.and_then(|mut matches| {
+        App::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    });
+    // Taking the tree of commands apart costs a fifth of a process that only parses, and this process ends soon.
+    std::mem::forget(command);
+    app
 }
 
 /// A fault of ours ends with 70: no shell, host or signal has a meaning of its own for that.

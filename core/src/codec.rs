@@ -5,7 +5,10 @@
 
 use alloc::vec::Vec;
 
-use bincode::config::{self, Configuration};
+use bincode::Decode;
+use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
+use bincode::de::DecoderImpl;
+use bincode::de::read::SliceReader;
 use bincode::error::{DecodeError, EncodeError};
 
 pub mod v1;
@@ -101,6 +104,28 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, DecodeError> {
         _ => within::<T, { usize::MAX >> 25 }>(bytes),
     }
 }
+
+/// Reads values one after the other, which must fill `bytes` exactly. What is allocated is bounded as in
+/// [`decode`].
+pub(crate) fn read_with<T>(
+    bytes: &[u8],
+    read: impl FnOnce(&mut Reading<'_>) -> Result<T, DecodeError>,
+) -> Result<T, DecodeError> {
+    let config = standard().with_limit::<{ usize::MAX >> 25 }>();
+    let mut decoder = DecoderImpl::new(SliceReader::new(bytes), config, ());
+    let value = read(&mut decoder)?;
+    match u8::decode(&mut decoder) {
+        Err(DecodeError::UnexpectedEnd { .. }) => Ok(value),
+        _ => Err(DecodeError::Other("bytes are left over")),
+    }
+}
+
+/// What [`read_with`] reads from.
+pub(crate) type Reading<'a> = DecoderImpl<
+    SliceReader<'a>,
+    Configuration<LittleEndian, Varint, Limit<{ usize::MAX >> 25 }>>,
+    (),
+>;
 
 #[cfg(test)]
 mod tests {

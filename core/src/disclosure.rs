@@ -106,8 +106,7 @@ pub fn shared_under(
         scopes,
         least,
     };
-    for (number, session) in state.sessions.iter().enumerate() {
-        let number = SessionNo(number as u64);
+    for (number, session) in state.sessions_at_work() {
         for former in &session.formers {
             let places = former.places.iter();
             let places = places.map(|p| (p.source, p.dispatch, &p.scope));

@@ -18,8 +18,12 @@ use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
 use crate::text::{Pool, Symbol, Text};
 
 pub mod history;
+pub mod layout;
+pub mod live;
 pub mod lost;
 pub mod mail;
+mod names;
+pub mod paged;
 pub mod policy;
 pub mod role;
 pub mod session;
@@ -28,8 +32,10 @@ pub mod tree;
 pub mod work;
 
 pub use history::{History, ImportNote, OpenActivity, Origin, Stretch};
+pub use live::Live;
 pub use lost::Unproven;
 pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState, NoticeKind};
+pub use paged::Paged;
 pub use policy::{Policy, Told};
 pub use role::{Holding, Role};
 pub use session::{Former, GrantNote, Granted, Holder, Place, Session};
@@ -38,6 +44,9 @@ pub use tree::{Claimer, Tree, TreeNote, TreeStanding};
 pub use work::{Dispatch, DispatchRow, DispatchState, Located};
 
 use crate::path::Scope;
+
+use names::Names;
+use paged::Item;
 
 /// A record of refused commands that are alike.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
@@ -66,6 +75,27 @@ pub struct RefusalRecord {
     pub body_bytes: u64,
     /// Which counter counts its repeats, from 1; its own while the record is open. Zero: none was free.
     pub slot: u16,
+}
+
+impl Item for RefusalRecord {
+    const ROWS: usize = 32;
+
+    fn blank() -> Self {
+        Self {
+            code: 0,
+            session: None,
+            presented: None,
+            current: None,
+            command: 0,
+            subject: Symbol::default(),
+            first: Moment::default(),
+            last: Moment::default(),
+            count: 0,
+            bodies: Vec::new(),
+            body_bytes: 0,
+            slot: 0,
+        }
+    }
 }
 
 /// What makes refusals alike: coalesced by session, presented generation, command and subject.
@@ -111,17 +141,16 @@ pub struct State {
     /// Texts.
     pub pool: Pool,
     /// Sessions by number.
-    pub sessions: Vec<Session>,
-    by_name: HashMap<Symbol, SessionNo>,
+    pub sessions: Paged<Session>,
+    by_name: Names,
     /// Every dispatch by number; number 0 is not used.
     pub dispatches: Table<DispatchRow>,
     /// The dispatches that are queued or accepted.
-    pub live: BTreeMap<DispatchNo, Dispatch>,
-    items: HashMap<Text, DispatchNo>,
+    pub live: Live,
     /// Every envelope by number; number 0 is not used.
     pub envelopes: Table<EnvelopeRow>,
     /// Refusal records by number; number 0 is not used.
-    pub refusals: Vec<RefusalRecord>,
+    pub refusals: Paged<RefusalRecord>,
     /// Roles by number.
     pub roles: Vec<Role>,
     by_role: HashMap<Symbol, Vec<RoleNo>>,
@@ -155,7 +184,7 @@ impl State {
     /// The session of that name.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<SessionNo> {
-        self.by_name.get(&self.pool.find(name)?).copied()
+        self.by_name.get(self.pool.find(name)?)
     }
 
     /// The session of that number.
@@ -175,7 +204,7 @@ impl State {
     /// The live dispatch of an item.
     #[must_use]
     pub fn live_dispatch_of(&self, item: &[u8]) -> Option<DispatchNo> {
-        self.items.get(item).copied()
+        self.live.of_item(item)
     }
 
     /// The row of a dispatch that was issued.
@@ -337,16 +366,31 @@ impl State {
             .chain(present.map(|w| (Presence::Present, None, w)))
     }
 
+    /// The sessions that may be at work somewhere, or whose former holders may be, and some others.
+    pub fn sessions_at_work(&self) -> impl Iterator<Item = (SessionNo, &Session)> {
+        let unquiet = self.sessions.unquiet();
+        unquiet.map(|(number, session)| (SessionNo(number as u64), session))
+    }
+
+    /// What a session would have to be changed for, to be at work somewhere: the scopes of a dispatch never change.
+    fn may_be_at_work(&self, session: &Session) -> bool {
+        let declares = |d: &DispatchNo| self.live.get(d).is_some_and(|d| !d.writes.is_empty());
+        !session.formers.is_empty()
+            || !session.observed.is_empty()
+            || session.checkout.is_some()
+            || session.open.iter().any(declares)
+    }
+
     pub(crate) fn find_symbol(&self, name: Symbol) -> Option<SessionNo> {
-        self.by_name.get(&name).copied()
+        self.by_name.get(name)
     }
 
     pub(crate) fn forget_name(&mut self, name: Symbol) {
-        self.by_name.remove(&name);
+        self.by_name.set(name, None);
     }
 
     pub(crate) fn index_name(&mut self, name: Symbol, session: SessionNo) {
-        self.by_name.insert(name, session);
+        self.by_name.set(name, Some(session));
     }
 
     /// The roles of that name, in all scopes.
@@ -360,7 +404,7 @@ impl State {
     }
 
     pub(crate) fn index_item(&mut self, item: Text, dispatch: DispatchNo) {
-        self.items.insert(item, dispatch);
+        self.live.index_item(item, dispatch);
     }
 
     /// Whether the log says of a file in quarantine that a torn tail is kept in it.
@@ -372,74 +416,12 @@ impl State {
     }
 
     pub(crate) fn free_item(&mut self, item: &Text) {
-        self.items.remove(item);
+        self.live.free_item(item);
     }
 
     /// Whether the session is active, so that it has a token, or can have one by an adopt.
     #[must_use]
     pub fn is_active(&self, session: SessionNo) -> bool {
         self.session(session).is_some_and(|s| !s.retired)
-    }
-}
-
-impl Encode for State {
-    fn encode<E: bincode::enc::Encoder>(
-        &self,
-        encoder: &mut E,
-    ) -> Result<(), bincode::error::EncodeError> {
-        self.at.encode(encoder)?;
-        self.incarnation.encode(encoder)?;
-        self.pool.encode(encoder)?;
-        self.sessions.encode(encoder)?;
-        self.dispatches.encode(encoder)?;
-        self.live.encode(encoder)?;
-        self.envelopes.encode(encoder)?;
-        self.refusals.encode(encoder)?;
-        self.roles.encode(encoder)?;
-        self.policies.encode(encoder)?;
-        self.blocked.encode(encoder)?;
-        self.findings.encode(encoder)?;
-        self.dishonoured.encode(encoder)?;
-        self.set_aside.encode(encoder)?;
-        lost::encode(&self.unproven, encoder)?;
-        self.unknown.encode(encoder)
-    }
-}
-
-impl<C> Decode<C> for State {
-    fn decode<D: bincode::de::Decoder<Context = C>>(
-        decoder: &mut D,
-    ) -> Result<Self, bincode::error::DecodeError> {
-        let mut state = Self {
-            at: Decode::decode(decoder)?,
-            incarnation: Decode::decode(decoder)?,
-            pool: Decode::decode(decoder)?,
-            sessions: Decode::decode(decoder)?,
-            dispatches: Decode::decode(decoder)?,
-            live: Decode::decode(decoder)?,
-            envelopes: Decode::decode(decoder)?,
-            refusals: Decode::decode(decoder)?,
-            roles: Decode::decode(decoder)?,
-            policies: Decode::decode(decoder)?,
-            blocked: Decode::decode(decoder)?,
-            findings: Decode::decode(decoder)?,
-            dishonoured: Decode::decode(decoder)?,
-            set_aside: Decode::decode(decoder)?,
-            ..Self::default()
-        };
-        (state.unproven, state.unknown) = lost::decode(decoder)?;
-        for (n, session) in state.sessions.iter().enumerate() {
-            for name in session.aliases.iter().chain([&session.name]) {
-                state.by_name.insert(*name, SessionNo(n as u64));
-            }
-        }
-        let names: Vec<Symbol> = state.roles.iter().map(|role| role.name).collect();
-        for (n, name) in names.into_iter().enumerate() {
-            state.index_role(name, RoleNo(n as u64));
-        }
-        for (number, dispatch) in &state.live {
-            state.items.insert(dispatch.item.clone(), *number);
-        }
-        Ok(state)
     }
 }

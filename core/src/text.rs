@@ -9,8 +9,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hasher};
 
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::state::paged::{Directory, Item, Layout, Paged};
 
 /// Number of a text in its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
@@ -123,15 +128,64 @@ impl core::fmt::Debug for Text {
 }
 
 /// Number of a text in a state's [`Pool`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Encode, Decode)]
 pub struct Symbol(u32);
+
+impl Symbol {
+    /// Its place in the pool.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Every text that a state keeps for ever, once: names, actors, engines, hosts, labels, paths, reasons.
 #[derive(Clone, Default)]
 pub struct Pool {
-    texts: Vec<Box<[u8]>>,
+    texts: Paged<Box<[u8]>>,
+    /// How many of them a snapshot has an index of.
+    indexed: usize,
+    /// That index: in each shard the texts of one range of hashes.
+    shards: Paged<Shard>,
+    /// The others.
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
+}
+
+impl Item for Box<[u8]> {
+    const ROWS: usize = 64;
+
+    fn blank() -> Self {
+        Self::default()
+    }
+}
+
+/// Texts whose hashes are in one range: the lower half of each hash and the number of the text, sorted.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+struct Shard(Vec<(u32, u32)>);
+
+impl Item for Shard {
+    const ROWS: usize = 1;
+
+    fn blank() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// Texts of a shard, on average.
+const SHARD_TEXTS: usize = 128;
+
+/// The hash that snapshots are indexed by: FNV-1a, whose bits are mixed once more at the end. Anything that spreads
+/// names evenly serves; what collides is compared.
+pub(crate) fn spread(text: &[u8]) -> u64 {
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = text.iter().fold(0xcbf2_9ce4_8422_2325, fold);
+    let hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^ hash >> 33
+}
+
+/// The shard of a hash, of so many.
+fn shard_of(hash: u64, shards: usize) -> usize {
+    (u128::from(hash) * shards as u128 >> 64) as usize
 }
 
 impl core::fmt::Debug for Pool {
@@ -175,9 +229,22 @@ impl Pool {
     #[must_use]
     pub fn find(&self, text: &[u8]) -> Option<Symbol> {
         let hash = self.hash(text);
-        self.index
-            .find(hash, |n| &*self.texts[*n as usize] == text)
-            .map(|n| Symbol(*n))
+        let is = |n: &u32| self.texts.get(*n as usize).is_some_and(|t| **t == *text);
+        match self.index.find(hash, is) {
+            Some(found) => Some(Symbol(*found)),
+            None if self.indexed > 0 => self.find_indexed(text),
+            None => None,
+        }
+    }
+
+    fn find_indexed(&self, text: &[u8]) -> Option<Symbol> {
+        let hash = spread(text);
+        let shard = &self.shards.get(shard_of(hash, self.shards.len()))?.0;
+        let low = hash as u32;
+        let first = shard.partition_point(|(known, _)| *known < low);
+        let alike = shard[first..].iter().take_while(|(known, _)| *known == low);
+        let is = |n: u32| self.texts.get(n as usize).is_some_and(|t| **t == *text);
+        alike.map(|(_, n)| *n).find(|n| is(*n)).map(Symbol)
     }
 
     /// The text of a symbol.
@@ -191,26 +258,64 @@ impl Pool {
     pub fn string(&self, symbol: Symbol) -> String {
         String::from_utf8_lossy(self.get(symbol)).into_owned()
     }
+
+    /// As [`Paged::share`].
+    pub(crate) fn share(&mut self) {
+        self.texts.share();
+    }
+
+    /// Writes the texts and an index of them down.
+    ///
+    /// # Errors
+    /// As [`Paged::lay_out`].
+    pub(crate) fn lay_out(&self, layout: &mut Layout) -> Result<(), EncodeError> {
+        self.texts.lay_out(layout)?;
+        let mut hashed: Vec<(u64, u32)> = Vec::with_capacity(self.texts.len());
+        let mut number = 0;
+        self.texts.visit(|text| {
+            hashed.push((spread(text), number));
+            number += 1;
+        });
+        hashed.sort_unstable();
+        let count = hashed.len().div_ceil(SHARD_TEXTS);
+        let mut shards = alloc::vec![Shard::blank(); count];
+        for (hash, number) in hashed {
+            let low = hash as u32;
+            shards[shard_of(hash, count)].0.push((low, number));
+        }
+        // The upper half of a hash leads to the shard, and the lower sorts it.
+        shards.iter_mut().for_each(|shard| shard.0.sort_unstable());
+        shards.into_iter().collect::<Paged<_>>().lay_out(layout)
+    }
+
+    /// Reads what [`Pool::lay_out`] wrote.
+    ///
+    /// # Errors
+    /// As [`Paged::find_again`].
+    pub(crate) fn find_again<D: Decoder<Context = ()>>(
+        decoder: &mut D,
+        found: &mut Directory,
+    ) -> Result<Self, DecodeError> {
+        let texts = Paged::find_again(decoder, found)?;
+        Ok(Self {
+            indexed: texts.len(),
+            texts,
+            shards: Paged::find_again(decoder, found)?,
+            ..Self::default()
+        })
+    }
 }
 
 impl Encode for Pool {
-    fn encode<E: bincode::enc::Encoder>(
-        &self,
-        encoder: &mut E,
-    ) -> Result<(), bincode::error::EncodeError> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
         self.texts.encode(encoder)
     }
 }
 
 impl<C> Decode<C> for Pool {
-    fn decode<D: bincode::de::Decoder<Context = C>>(
-        decoder: &mut D,
-    ) -> Result<Self, bincode::error::DecodeError> {
+    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
         let texts = Vec::<Box<[u8]>>::decode(decoder)?;
-        let mut pool = Self {
-            texts: Vec::with_capacity(texts.len()),
-            ..Self::default()
-        };
+        let mut pool = Self::default();
         for text in texts {
             pool.intern(&text);
         }

@@ -482,6 +482,13 @@ fn counters_and_blobs_are_shared(bench: &dyn Bench) {
             "{name:?} leads out"
         );
     }
+    let mapped = two.snapshots().map("state-1").expect("mapped");
+    let mapped = mapped.expect("there");
+    one.snapshots()
+        .write_atomic("state-1", b"third")
+        .expect("replaced");
+    assert_eq!(mapped.bytes(), b"second", "what was mapped stays");
+    assert!(two.snapshots().map("state-2").expect("mapped").is_none());
     two.snapshots().remove("state-1").expect("removed");
     two.snapshots().remove("state-1").expect("removed already");
     assert_eq!(one.snapshots().read("state-1").expect("read"), None);

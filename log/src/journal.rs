@@ -8,6 +8,7 @@ pub mod memory;
 pub mod segment;
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -18,6 +19,7 @@ use crate::options::POSITION_MAX;
 use crate::position::{Chain, Head, Incarnation, Position, Salt, StoreId};
 pub use crate::reader::landmark::Landmark;
 use crate::recovery::Torn;
+use crate::storage::SealedBytes;
 
 /// Which life of which store a journal is, and by which rules its newest frames were judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,6 +282,12 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// When it exists and cannot be read, or the name is not a plain name.
     fn read_part(&self, name: &str, offset: u64, into: &mut [u8]) -> Result<Option<usize>, Error>;
+    /// The whole blob where it is, without reading it: what is never looked at costs nothing. It stays what it was
+    /// when it is replaced or removed. `None` when there is none of that name, or it is empty.
+    ///
+    /// # Errors
+    /// When it exists and cannot be mapped, or the name is not a plain name.
+    fn map(&self, name: &str) -> Result<Option<Arc<dyn SealedBytes>>, Error>;
     /// Replaces the blob: all of it or nothing, durable on return.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use tenure_core::apply::apply;
-use tenure_core::codec::v1;
+use tenure_core::codec::{self, v1};
 use tenure_core::disclosure::{Shared, instruction, shared_at};
 use tenure_core::event::Entry;
 use tenure_core::holder::{Evidence, judge};
@@ -43,6 +43,8 @@ pub struct Reader {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) live: RwLock<Live>,
+    /// What was asked for of the past.
+    pub(crate) past: kept::Remembered,
 }
 
 impl std::fmt::Debug for Reader {
@@ -84,6 +86,7 @@ impl Reader {
             source,
             host,
             live: RwLock::new(live),
+            past: kept::Remembered::default(),
         })
     }
 
@@ -216,7 +219,13 @@ impl Reader {
     /// # Errors
     /// When the log cannot be read.
     pub fn snapshot(&self) -> Result<Option<State>, Error> {
-        Ok(snapshot::load(&self.source)?.map(|found| found.state))
+        let Some(found) = snapshot::load(&self.source)? else {
+            return Ok(None);
+        };
+        // Whatever is not as it was written shows once everything was looked at.
+        let state = found.state;
+        drop(codec::encode(&state));
+        Ok(found.shelf.is_whole().then_some(state))
     }
 
     /// The entry at a position of the log.
@@ -390,7 +399,7 @@ impl Reader {
     /// # Errors
     /// When the log cannot be read.
     pub fn held(&self, about: &About) -> Result<Held, Error> {
-        Held::read(&self.source, about)
+        Held::read(self, about)
     }
 
     /// The stretch that covers a place in the log, with the texts of its holder; `None` where nobody held it.
@@ -398,7 +407,7 @@ impl Reader {
     /// # Errors
     /// When the log cannot be read.
     pub fn held_at(&self, about: &About, when: When) -> Result<Option<(Interval, Pool)>, Error> {
-        Held::read_at(&self.source, about, when)
+        Held::read_at(self, about, when)
     }
 
     /// Who had declared work over a path at a position: every active binding whose dispatch has a write scope that

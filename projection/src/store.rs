@@ -32,7 +32,7 @@ mod prepare;
 mod refuse;
 pub(crate) mod runs;
 mod settle;
-mod shelf;
+pub(crate) mod shelf;
 pub(crate) mod snapshot;
 mod wait;
 

@@ -275,7 +275,7 @@ fn wake(stage: &Stage, teller: &mut Teller<'_>, cast: &mut Cast) -> Result<(), B
 /// What the rules know of sessions, work and mail, without the record of refusals.
 fn encoded(stage: &Stage) -> Result<Vec<u8>, Broken> {
     let parts = stage.store.view(|s| {
-        let mut sessions = s.sessions.clone();
+        let mut sessions: Vec<_> = s.sessions.iter().cloned().collect();
         // A refused contact is a contact.
         sessions
             .iter_mut()

@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 
 use crate::decide::{Named, named};
 use crate::event::{Entry, Event, FenceKind, PositionLost, SessionRegained};
-use crate::generation::{Epoch, Generation};
+use crate::generation::Generation;
 use crate::id::{DispatchNo, EnvelopeNo, Moment, RefusalNo, RoleNo, SessionNo};
 use crate::role::RoleScope;
 use crate::state::{
-    CancelReason, DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, History, RefusalRecord,
-    Role, Session, State, Tree, TreeStanding,
+    CancelReason, DispatchRow, DispatchState, EnvelopeRow, EnvelopeState, RefusalRecord, Role,
+    Session, State,
 };
 use crate::text::Symbol;
 
@@ -103,36 +103,8 @@ fn sessions(at: Moment, state: &mut State, count: u64) {
     while (state.sessions.len() as u64) < count {
         let number = SessionNo(state.sessions.len() as u64);
         let name = nameless(state, number);
-        state.sessions.push(Session {
-            name,
-            aliases: Vec::new(),
-            generation: Generation {
-                incarnation: state.incarnation,
-                number: 0,
-            },
-            retired: true,
-            holder: None,
-            root: number,
-            parent: None,
-            epoch: Epoch::FIRST,
-            tree: Tree {
-                standing: TreeStanding::Unowned,
-                ..Tree::new()
-            },
-            labels: Vec::new(),
-            registered_at: at,
-            last_seen: at,
-            status: None,
-            checkout: None,
-            observed: Vec::new(),
-            formers: Vec::new(),
-            grants: Vec::new(),
-            told: Vec::new(),
-            open: Vec::new(),
-            inbox: Vec::new(),
-            cursor: None,
-            history: History::default(),
-        });
+        let session = Session::unheld(name, number, at, state.incarnation);
+        state.sessions.push(session);
         state.index_name(name, number);
     }
 }

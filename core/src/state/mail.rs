@@ -2,11 +2,14 @@
 
 use alloc::vec::Vec;
 
+use bincode::{Decode, Encode};
+
 use crate::command::Ref;
 use crate::generation::Generation;
 use crate::id::{DispatchNo, EnvelopeNo, Position, SessionNo};
 use crate::text::BodyId;
 
+use super::paged::Item;
 use super::table::{Row, pack_words, unpack_words};
 use super::work::Located;
 
@@ -75,7 +78,7 @@ wire_enum! {
 }
 
 /// An envelope.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct EnvelopeRow {
     /// To whom.
     pub session: SessionNo,
@@ -149,6 +152,14 @@ impl EnvelopeRow {
 }
 
 const ABSENT: u64 = u64::MAX;
+
+impl Item for EnvelopeRow {
+    const ROWS: usize = 32;
+
+    fn blank() -> Self {
+        Self::UNUSED
+    }
+}
 
 impl Row for EnvelopeRow {
     const BYTES: usize = 72;

@@ -12,8 +12,9 @@ use crate::path::Scope;
 use crate::text::{Symbol, Text};
 
 use super::history::History;
+use super::paged::Item;
 use super::policy::Told;
-use super::tree::Tree;
+use super::tree::{Tree, TreeStanding};
 
 /// Who a grant was made to, with the texts that people read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
@@ -137,7 +138,49 @@ pub struct Session {
     pub history: History,
 }
 
+impl Item for Session {
+    const ROWS: usize = 16;
+
+    fn blank() -> Self {
+        Self::unheld(Symbol::default(), SessionNo(0), Moment::default(), 0)
+    }
+}
+
 impl Session {
+    /// A session that nobody holds and of which nothing is known but its name and number.
+    pub(crate) fn unheld(name: Symbol, number: SessionNo, at: Moment, incarnation: u64) -> Self {
+        Self {
+            name,
+            aliases: Vec::new(),
+            generation: Generation {
+                incarnation,
+                number: 0,
+            },
+            retired: true,
+            holder: None,
+            root: number,
+            parent: None,
+            epoch: Epoch::FIRST,
+            tree: Tree {
+                standing: TreeStanding::Unowned,
+                ..Tree::new()
+            },
+            labels: Vec::new(),
+            registered_at: at,
+            last_seen: at,
+            status: None,
+            checkout: None,
+            observed: Vec::new(),
+            formers: Vec::new(),
+            grants: Vec::new(),
+            told: Vec::new(),
+            open: Vec::new(),
+            inbox: Vec::new(),
+            cursor: None,
+            history: History::default(),
+        }
+    }
+
     /// Whether the current holder was shown that generation of another session.
     #[must_use]
     pub fn knows(&self, peer: SessionNo, generation: Generation) -> bool {

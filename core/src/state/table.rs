@@ -16,11 +16,13 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
+use super::paged::{Directory, Item, Layout, Paged};
+
 /// Rows of a sealed stretch. Sealed when as many again stand behind it: most rows are over by then.
 pub const STRETCH_ROWS: usize = 4096;
 
 /// A row that has the same width as every other.
-pub trait Row: Copy + PartialEq + fmt::Debug {
+pub trait Row: Item + Copy + PartialEq + fmt::Debug {
     /// Bytes of a packed row.
     const BYTES: usize;
     /// Appends the packed row.
@@ -75,7 +77,7 @@ pub struct Table<R> {
     sealed: Vec<Stretch>,
     /// Rows of sealed stretches that changed after they were sealed.
     changed: BTreeMap<u64, R>,
-    recent: Vec<R>,
+    recent: Paged<R>,
 }
 
 impl<R> Default for Table<R> {
@@ -83,7 +85,7 @@ impl<R> Default for Table<R> {
         Self {
             sealed: Vec::new(),
             changed: BTreeMap::new(),
-            recent: Vec::new(),
+            recent: Paged::default(),
         }
     }
 }
@@ -138,7 +140,8 @@ impl<R: Row> Table<R> {
         if self.recent.len() == 2 * STRETCH_ROWS {
             let mut packed = Vec::with_capacity(STRETCH_ROWS * R::BYTES);
             self.recent
-                .drain(..STRETCH_ROWS)
+                .take_front(STRETCH_ROWS)
+                .iter()
                 .for_each(|r| r.pack(&mut packed));
             self.sealed.push(Stretch {
                 digest: digest(&packed),
@@ -209,24 +212,66 @@ impl<R: Row> Encode for Table<R> {
     }
 }
 
+impl<R: Row> Table<R> {
+    /// As [`Paged::share`].
+    pub(super) fn share(&mut self) {
+        self.recent.share();
+    }
+
+    /// Writes down the rows that are not sealed, and what the others are found by.
+    ///
+    /// # Errors
+    /// As [`Paged::lay_out`].
+    pub(super) fn lay_out(&self, layout: &mut Layout) -> Result<(), EncodeError> {
+        layout.note(self.digests().collect::<Vec<_>>())?;
+        layout.note(self.changed.keys().copied().collect::<Vec<_>>())?;
+        layout.note(packed(self.changed.values()))?;
+        self.recent.lay_out(layout)
+    }
+
+    /// Reads what [`Table::lay_out`] wrote. The sealed stretches are then nowhere, until [`Table::keep_elsewhere`]
+    /// says where.
+    ///
+    /// # Errors
+    /// For any other bytes.
+    pub(super) fn find_again<D: Decoder<Context = ()>>(
+        decoder: &mut D,
+        found: &mut Directory,
+    ) -> Result<Self, DecodeError> {
+        Ok(Self {
+            sealed: sealed(decoder)?,
+            changed: changed(decoder)?,
+            recent: Paged::find_again(decoder, found)?,
+        })
+    }
+}
+
+fn sealed<D: Decoder>(decoder: &mut D) -> Result<Vec<Stretch>, DecodeError> {
+    let nowhere: Arc<dyn Packed> = Arc::new(Nowhere);
+    let stretch = |digest| Stretch {
+        digest,
+        rows: Arc::clone(&nowhere),
+    };
+    let sealed: Vec<Digest> = Decode::decode(decoder)?;
+    Ok(sealed.into_iter().map(stretch).collect())
+}
+
+fn changed<R: Row, D: Decoder>(decoder: &mut D) -> Result<BTreeMap<u64, R>, DecodeError> {
+    let numbers: Vec<u64> = Decode::decode(decoder)?;
+    let rows: Vec<R> = unpacked(&Vec::decode(decoder)?)?;
+    if numbers.len() != rows.len() {
+        return Err(DecodeError::Other("a table with a row too many"));
+    }
+    Ok(numbers.into_iter().zip(rows).collect())
+}
+
 /// The sealed stretches are then nowhere, until [`Table::keep_elsewhere`] says where.
 impl<R: Row, C> Decode<C> for Table<R> {
     fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
-        let nowhere: Arc<dyn Packed> = Arc::new(Nowhere);
-        let stretch = |digest| Stretch {
-            digest,
-            rows: Arc::clone(&nowhere),
-        };
-        let sealed: Vec<Digest> = Decode::decode(decoder)?;
-        let numbers: Vec<u64> = Decode::decode(decoder)?;
-        let rows: Vec<R> = unpacked(&Vec::decode(decoder)?)?;
-        if numbers.len() != rows.len() {
-            return Err(DecodeError::Other("a table with a row too many"));
-        }
         Ok(Self {
-            sealed: sealed.into_iter().map(stretch).collect(),
-            changed: numbers.into_iter().zip(rows).collect(),
-            recent: unpacked(&Vec::decode(decoder)?)?,
+            sealed: sealed(decoder)?,
+            changed: changed(decoder)?,
+            recent: unpacked(&Vec::decode(decoder)?)?.into_iter().collect(),
         })
     }
 }
@@ -267,8 +312,15 @@ pub(super) fn unpack_words<const N: usize>(bytes: &[u8]) -> [u64; N] {
 mod tests {
     use super::*;
 
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
     struct Number(u64);
+
+    impl Item for Number {
+        const ROWS: usize = 64;
+        fn blank() -> Self {
+            Self(0)
+        }
+    }
 
     impl Row for Number {
         const BYTES: usize = 8;

@@ -9,6 +9,7 @@ use crate::id::{EnvelopeNo, Moment, Position, SessionNo, Time};
 use crate::path::Scope;
 use crate::text::{BodyId, Symbol, Text};
 
+use super::paged::Item;
 use super::table::{Row, pack_words, unpack_words};
 
 /// Where a body stands in the log.
@@ -51,7 +52,7 @@ impl DispatchState {
 }
 
 /// What stays of every dispatch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct DispatchRow {
     /// Its session.
     pub session: SessionNo,
@@ -102,6 +103,14 @@ pub struct Dispatch {
     pub envelope: EnvelopeNo,
     /// What to do.
     pub body: Option<Located>,
+}
+
+impl Item for DispatchRow {
+    const ROWS: usize = 32;
+
+    fn blank() -> Self {
+        Self::UNUSED
+    }
 }
 
 impl Row for DispatchRow {

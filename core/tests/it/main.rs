@@ -5,5 +5,6 @@ mod golden;
 mod liveness;
 mod losses;
 mod meeting;
+mod pages;
 mod paths;
 mod role;

@@ -16,6 +16,7 @@ use super::{
 use crate::error::Error;
 use crate::frame::{self, Depth, Draft, Frame, FrameRef, Place};
 use crate::position::{Chain, Epoch, Head, Incarnation, Position, Salt, StoreId};
+use crate::storage::SealedBytes;
 
 /// A journal in memory. Cloning gives another handle on the same journal.
 #[derive(Clone)]
@@ -332,6 +333,16 @@ struct MemoryBlobs {
     blobs: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
+/// A blob as it was when it was asked for.
+#[derive(Debug)]
+struct Copied(Vec<u8>);
+
+impl SealedBytes for Copied {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl Blobs for MemoryBlobs {
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         super::plain_name(name)?;
@@ -350,6 +361,11 @@ impl Blobs for MemoryBlobs {
         let read = into.len().min(blob.len() - from);
         into[..read].copy_from_slice(&blob[from..from + read]);
         Ok(Some(read))
+    }
+
+    fn map(&self, name: &str) -> Result<Option<Arc<dyn SealedBytes>>, Error> {
+        let whole = self.read(name)?.filter(|bytes| !bytes.is_empty());
+        Ok(whole.map(|bytes| Arc::new(Copied(bytes)) as Arc<dyn SealedBytes>))
     }
 
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tenure_core::codec;
 use tenure_core::id::{Moment, Position, Time};
 use tenure_core::state::table::digest;
@@ -17,10 +18,12 @@ use tenure_log::position::{self, Chain, Head, StoreId};
 use crate::entry;
 use crate::error::Error;
 use crate::projector::Projector;
+use crate::reader::Reader;
 use crate::source::Source;
 use crate::store::marks::{self, Marks};
 use crate::store::runs::{Rows, Runs};
-use crate::store::snapshot::{self, Found};
+use crate::store::shelf::Shelf;
+use crate::store::snapshot;
 
 use super::over::{self, Piece};
 use super::row::{About, Key, Lasting, Row};
@@ -142,6 +145,8 @@ struct Past {
     runs: Runs<HeldRows>,
     kept: Kept,
     projector: Projector,
+    /// Where rows are that the state was opened without.
+    shelf: Option<Arc<Shelf>>,
     /// Of the frames read.
     marks: Marks,
 }
@@ -153,12 +158,13 @@ impl Past {
             runs: Runs::none(),
             kept: Kept::default(),
             projector: Projector::new(),
+            shelf: None,
             marks: Marks::default(),
         }
     }
 
     /// What is kept, if all of it ends where the snapshot does.
-    fn open(source: &Arc<dyn Source>, snapshot: Option<Found>) -> Result<Self, Error> {
+    fn open(source: &Arc<dyn Source>, snapshot: Option<snapshot::Found>) -> Result<Self, Error> {
         let (Some(kept), Some(found)) = (Kept::load(&**source)?, snapshot) else {
             return Ok(Self::unkept());
         };
@@ -170,6 +176,7 @@ impl Past {
             runs,
             kept,
             projector: Projector::from_state(found.state),
+            shelf: Some(found.shelf),
             marks: Marks::default(),
         })
     }
@@ -189,12 +196,19 @@ impl Past {
         }
         Ok(())
     }
+
+    /// Whether every row that was asked for was there.
+    fn is_sound(&self) -> bool {
+        self.shelf
+            .as_ref()
+            .is_none_or(|shelf| shelf.sound().is_ok())
+    }
 }
 
 /// Keeps the past up to `head`, which has to be durable. `snapshot` is the newest one from before.
 pub(crate) fn extend(
     source: &Arc<dyn Source>,
-    snapshot: Option<Found>,
+    snapshot: Option<snapshot::Found>,
     head: Head,
 ) -> Result<(), Error> {
     let mut past = Past::open(source, snapshot)?;
@@ -202,6 +216,9 @@ pub(crate) fn extend(
         return Ok(());
     }
     past.read_on(&**source, head.position)?;
+    if let Some(shelf) = &past.shelf {
+        shelf.sound()?;
+    }
     let mut rows = Vec::new();
     for (about, interval) in past.kept.authority.ended() {
         rows.push(Row::of(&Key::About(&about), &interval).bytes());
@@ -224,45 +241,71 @@ pub struct Held {
     pub pool: Pool,
 }
 
-/// The same, the holders of what is kept not looked up yet: each costs a look at the frame that granted it.
-struct Unread {
+/// The past as it was last asked for: loaded once, and read on from there.
+#[derive(Default)]
+pub(crate) struct Remembered(Mutex<Option<Past>>);
+
+/// What was found of some subjects.
+struct Found {
+    /// What is kept. Its holders are not looked up yet: each costs a look at the frame that granted it.
     rows: Vec<Row>,
-    authority: Authority,
+    /// What the log says since, and what lasts.
+    read: Vec<Interval>,
+    /// The texts of the holders of what was read.
+    pool: Pool,
 }
 
-impl Unread {
-    fn of(source: &Arc<dyn Source>, keys: &[Key<'_>]) -> Result<Self, Error> {
+impl Remembered {
+    /// What is known under some keys up to now, and what `read` takes of the rest.
+    fn find(
+        &self,
+        source: &Arc<dyn Source>,
+        keys: &[Key<'_>],
+        read: impl Fn(&Authority) -> Vec<Interval>,
+    ) -> Result<Found, Error> {
         let newest = source.newest()?;
-        let mut past = Past::open(source, snapshot::load(source)?)?;
-        let find = |key: &Key<'_>| past.runs.find(source.blobs(), &key.subject());
+        // Nothing is remembered that may still be taken back.
+        source.settle(newest)?;
+        let mut remembered = self.0.lock();
+        let past = match &mut *remembered {
+            Some(past) => past,
+            none => none.insert(Past::open(source, snapshot::load(source)?)?),
+        };
+        past.read_on(&**source, newest)?;
+        let find = |key: &Key<'_>| past.runs.find(&key.subject());
         let mut rows: Option<Vec<_>> = keys.iter().map(find).collect();
-        if rows.is_none() {
-            past = Past::unkept();
+        if rows.is_none() || !past.is_sound() {
+            *past = Past::unkept();
+            past.read_on(&**source, newest)?;
             rows = Some(Vec::new());
         }
-        past.read_on(&**source, newest)?;
         // Rows of another length are no pages of ours, and were not given.
-        let read = |row: Box<[u8]>| Row::read(&row).expect("a row has its length");
+        let row = |row: Box<[u8]>| Row::read(&row).expect("a row has its length");
         let rows = rows.into_iter().flatten().flatten();
-        Ok(Self {
-            rows: rows.map(read).collect(),
-            authority: past.kept.authority,
+        let authority = &past.kept.authority;
+        let mut read = read(authority);
+        let pool = authority.with_own_texts(&mut read);
+        Ok(Found {
+            rows: rows.map(row).collect(),
+            read,
+            pool,
         })
     }
 }
 
 /// The bindings that lasted at a position, and the texts of their holders.
-pub(super) fn bindings_at(
-    source: &Arc<dyn Source>,
-    at: Position,
-) -> Result<(Vec<Bound>, Authority), Error> {
+pub(super) fn bindings_at(reader: &Reader, at: Position) -> Result<(Vec<Bound>, Pool), Error> {
     let keys: Vec<_> = Piece::with(at).into_iter().map(Key::Piece).collect();
-    let Unread { rows, authority } = Unread::of(source, &keys)?;
-    let ended = rows.into_iter().map(Bound::Kept);
-    let lasting = authority.items.values().flatten().copied();
-    let mut all: Vec<Bound> = ended.chain(lasting.map(Bound::Read)).collect();
+    let found = reader.past.find(&reader.source, &keys, |authority| {
+        let all = authority.items.values().flatten();
+        all.filter(|i| i.holds_at(at)).copied().collect()
+    })?;
+    let ended = found.rows.into_iter().map(Bound::Kept);
+    let mut all: Vec<Bound> = ended
+        .chain(found.read.into_iter().map(Bound::Read))
+        .collect();
     all.retain(|bound| bound.interval().holds_at(at));
-    Ok((all, authority))
+    Ok((all, found.pool))
 }
 
 /// A binding, as it was found.
@@ -296,45 +339,43 @@ impl Bound {
 }
 
 impl Held {
-    pub(crate) fn read(source: &Arc<dyn Source>, about: &About) -> Result<Self, Error> {
-        let Unread {
-            rows,
-            mut authority,
-        } = Unread::of(source, &[Key::About(about)])?;
-        let mut stretches = Vec::new();
-        for row in rows {
-            let holder = row.holder(&**source, &mut authority.pool)?;
+    pub(crate) fn read(reader: &Reader, about: &About) -> Result<Self, Error> {
+        let (source, keys) = (&reader.source, [Key::About(about)]);
+        let found = reader
+            .past
+            .find(source, &keys, |authority| authority.of(about).to_vec())?;
+        let (mut stretches, mut pool) = (Vec::new(), found.pool);
+        for row in found.rows {
+            let holder = row.holder(&**source, &mut pool)?;
             stretches.push(Interval {
                 holder,
                 ..row.interval()
             });
         }
-        stretches.extend_from_slice(authority.of(about));
-        Ok(Self {
-            stretches,
-            pool: authority.pool,
-        })
+        stretches.extend(found.read);
+        Ok(Self { stretches, pool })
     }
 
     /// The stretch alone that covers a place in the log.
     pub(crate) fn read_at(
-        source: &Arc<dyn Source>,
+        reader: &Reader,
         about: &About,
         when: When,
     ) -> Result<Option<(Interval, Pool)>, Error> {
-        let Unread {
-            rows,
-            mut authority,
-        } = Unread::of(source, &[Key::About(about)])?;
+        let (source, keys) = (&reader.source, [Key::About(about)]);
+        let past = reader
+            .past
+            .find(source, &keys, |authority| authority.of(about).to_vec())?;
+        let (rows, mut pool) = (past.rows, past.pool);
         let mut stretches: Vec<Interval> = rows.iter().map(Row::interval).collect();
-        stretches.extend_from_slice(authority.of(about));
+        stretches.extend(past.read);
         let Some(mut found) = find(&stretches, when).copied() else {
             return Ok(None);
         };
         if let Some(row) = rows.iter().find(|row| row.interval() == found) {
-            found.holder = row.holder(&**source, &mut authority.pool)?;
+            found.holder = row.holder(&**source, &mut pool)?;
         }
-        Ok(Some((found, authority.pool)))
+        Ok(Some((found, pool)))
     }
 }
 

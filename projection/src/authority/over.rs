@@ -94,8 +94,7 @@ impl Over {
         at: Position,
     ) -> Result<Self, Error> {
         let source = &reader.source;
-        let (bindings, authority) = bindings_at(source, at)?;
-        let mut pool = authority.pool;
+        let (bindings, mut pool) = bindings_at(reader, at)?;
         let mut stretches = Vec::new();
         for bound in bindings {
             let dispatch = bound.interval().dispatch;

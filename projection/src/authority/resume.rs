@@ -34,17 +34,30 @@ impl Authority {
     /// The stretches that last, with a pool of their texts alone.
     pub(super) fn lasting(&self) -> (Pool, Vec<Lasting>) {
         let mut pool = Pool::default();
-        let mut again = |holder: Holder| Holder {
-            actor: pool.intern(self.pool.get(holder.actor)),
-            host_name: pool.intern(self.pool.get(holder.host_name)),
-            engine: holder.engine.map(|e| pool.intern(self.pool.get(e))),
-            ..holder
-        };
+        let mut again = |holder| self.own_texts(holder, &mut pool);
         let lasting = self.all().filter(|(_, interval)| interval.until.is_none());
         let lasting = lasting
             .map(|(about, interval)| row::write(about, interval, interval.holder.map(&mut again)))
             .collect();
         (pool, lasting)
+    }
+
+    fn own_texts(&self, holder: Holder, pool: &mut Pool) -> Holder {
+        Holder {
+            actor: pool.intern(self.pool.get(holder.actor)),
+            host_name: pool.intern(self.pool.get(holder.host_name)),
+            engine: holder.engine.map(|e| pool.intern(self.pool.get(e))),
+            ..holder
+        }
+    }
+
+    /// Gives the holders of some intervals the texts of a pool of their own.
+    pub(super) fn with_own_texts(&self, intervals: &mut [Interval]) -> Pool {
+        let mut pool = Pool::default();
+        for interval in intervals {
+            interval.holder = interval.holder.map(|h| self.own_texts(h, &mut pool));
+        }
+        pool
     }
 
     /// A projection that goes on where [`Authority::lasting`] was taken. It has nothing of what had ended by then.

@@ -239,7 +239,7 @@ impl<'c> Chronicle<'c> {
             self.sessions.entry(number).or_insert(known);
         }
         self.live
-            .extend(self.state.live.keys().map(|dispatch| (*dispatch, ())));
+            .extend(self.state.live.keys().map(|dispatch| (dispatch, ())));
     }
 
     fn request(&self, command: Command, mut texts: Texts, time: Time) -> Request {

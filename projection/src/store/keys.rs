@@ -79,7 +79,7 @@ impl Keys {
         if self.known.contains_key(&key) {
             return Ok(());
         }
-        match self.runs.find(source.blobs(), &key) {
+        match self.runs.find(&key) {
             Some(rows) => {
                 self.known
                     .insert(key, rows.first().and_then(|row| prior(row)));

@@ -261,16 +261,19 @@ impl Store {
                 return Ok(());
             }
         }
-        let live = self.live.read();
+        // Appends go on while it is written: what is large is shared, not copied.
+        let mut live = self.live.write();
         if live.tainted {
             return Ok(());
         }
-        let (head, draft) = (live.head, snapshot::Draft::of(&live.state, live.head)?);
+        let (head, state) = (live.head, live.state.share());
         drop(live);
+        let draft = snapshot::Draft::of(&state, head)?;
         self.journal()
             .wait_durable(head.position, Deadline::NEVER)?;
         // Nothing depends on it.
         let _ = self.journal().tend();
+        drop(state);
         let bytes = draft.save(self.journal())?;
         keys::extend(&*self.source, head)?;
         kept::extend(&self.source, before, head)?;

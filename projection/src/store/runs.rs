@@ -11,9 +11,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use tenure_log::journal::Blobs;
 use tenure_log::position::{Chain, Head, Position, StoreId};
+use tenure_log::storage::SealedBytes;
 
 use crate::error::Error;
 use crate::source::Source;
@@ -45,6 +47,7 @@ struct Run {
     head: Head,
     rows: usize,
     check: [u8; CHECK_BYTES],
+    file: Arc<dyn SealedBytes>,
 }
 
 /// The files that fit a log, each behind the one before, from the beginning on.
@@ -68,18 +71,18 @@ fn bounds<R: Rows>(name: &str) -> Option<(u64, u64)> {
     Some((after.parse().ok()?, until.parse().ok()?))
 }
 
-/// Reads a page whole, if it is what was written.
-fn page(blobs: &dyn Blobs, name: &str, number: u64, seed: &[u8]) -> Option<Box<[u8]>> {
-    let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
-    let read = blobs.read_part(name, number * PAGE_BYTES as u64, &mut bytes);
-    let whole = matches!(read, Ok(Some(PAGE_BYTES)));
-    (whole && bytes[ROOM..] == check(number, seed, &bytes[..ROOM])).then_some(bytes)
+/// What a page holds, if it is what was written.
+fn page<'f>(file: &'f [u8], number: u64, seed: &[u8]) -> Option<&'f [u8]> {
+    let begin = usize::try_from(number).ok()?.checked_mul(PAGE_BYTES)?;
+    let bytes = file.get(begin..)?.first_chunk::<PAGE_BYTES>()?;
+    (bytes[ROOM..] == check(number, seed, &bytes[..ROOM])).then_some(&bytes[..ROOM])
 }
 
 impl Run {
     /// Reads the first page of a file. `None` when it is none of ours, or of another store.
     fn open<R: Rows>(blobs: &dyn Blobs, name: &str, store: StoreId) -> Option<Self> {
-        let first = page(blobs, name, 0, &[])?;
+        let file = blobs.map(name).ok()??;
+        let first = page(file.bytes(), 0, &[])?;
         let word = |at: usize| first[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
         let (after, until) = (word(32)?, word(40)?);
         let fits = first[..8] == *R::MAGIC
@@ -95,7 +98,8 @@ impl Run {
             after: Position(after),
             head,
             rows: usize::try_from(word(64)?).ok()?,
-            check: *first[ROOM..].first_chunk()?,
+            check: *file.bytes()[ROOM..].first_chunk()?,
+            file: Arc::clone(&file),
         })
     }
 
@@ -133,31 +137,53 @@ impl Run {
     }
 
     /// The rows of page number `number`, from 1. `None` when they cannot be had.
-    fn rows<R: Rows>(&self, blobs: &dyn Blobs, number: u64) -> Option<Vec<Box<[u8]>>> {
-        let page = page(blobs, &self.name, number, &self.check)?;
+    fn rows<R: Rows>(&self, number: u64) -> Option<Vec<&[u8]>> {
+        let page = page(self.file.bytes(), number, &self.check)?;
         let before = usize::try_from(number - 1).ok()? * per_page::<R>();
         let count = self.rows.checked_sub(before)?.min(per_page::<R>());
-        let rows = page.chunks_exact(R::ROW_BYTES).take(count);
-        Some(rows.map(Box::from).collect())
+        Some(page.chunks_exact(R::ROW_BYTES).take(count).collect())
+    }
+
+    /// The first page that begins with a subject or with a greater one; one behind the last if there is none.
+    /// Subjects are digests, so where one stands can be guessed; every other look halves what is left, whatever they
+    /// are. `None` when a page cannot be had.
+    fn first_page<R: Rows>(&self, subject: &Subject) -> Option<u64> {
+        let word = |row: &[u8]| row.first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
+        let (mut low, mut high) = (1, self.pages::<R>() + 1);
+        let (mut least, mut most) = (0, u64::MAX);
+        let mut guess = true;
+        while low < high {
+            let left = u128::from(high - low);
+            let within = u128::from(word(subject).saturating_sub(least));
+            let whole = u128::from(most.saturating_sub(least)) + 1;
+            let ahead = (left * within / whole).min(left - 1);
+            let middle = low
+                + if guess {
+                    ahead as u64
+                } else {
+                    (high - low) / 2
+                };
+            guess = !guess;
+            let first = *self.rows::<R>(middle)?.first()?;
+            if first[..16] < subject[..] {
+                (low, least) = (middle + 1, word(first));
+            } else {
+                (high, most) = (middle, word(first));
+            }
+        }
+        Some(low)
     }
 
     /// Every row of a subject, in order. `None` when they cannot be had.
-    fn find<R: Rows>(&self, blobs: &dyn Blobs, subject: &Subject) -> Option<Vec<Box<[u8]>>> {
-        // The last page that begins below the subject may end with it.
-        let (mut low, mut high) = (1, self.pages::<R>() + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.rows::<R>(blobs, middle)?.first()?[..] < subject[..] {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+    fn find<R: Rows>(&self, subject: &Subject) -> Option<Vec<Box<[u8]>>> {
+        let first = self.first_page::<R>(subject)?;
         let mut found = Vec::new();
-        for number in low.saturating_sub(1).max(1)..=self.pages::<R>() {
-            let rows = self.rows::<R>(blobs, number)?;
+        // The last page that begins below the subject may end with it.
+        for number in first.saturating_sub(1).max(1)..=self.pages::<R>() {
+            let rows = self.rows::<R>(number)?;
             let beyond = rows.last().is_some_and(|row| row[..16] > subject[..]);
-            found.extend(rows.into_iter().filter(|row| row.starts_with(subject)));
+            let ours = rows.into_iter().filter(|row| row.starts_with(subject));
+            found.extend(ours.map(Box::from));
             if beyond {
                 break;
             }
@@ -212,10 +238,10 @@ impl<R: Rows> Runs<R> {
 
     /// Every row of a subject, in the order of the log. `None` when a page is not what was written: then what the
     /// files stand for has to be read from the log.
-    pub fn find(&self, blobs: &dyn Blobs, subject: &Subject) -> Option<Vec<Box<[u8]>>> {
+    pub fn find(&self, subject: &Subject) -> Option<Vec<Box<[u8]>>> {
         let mut all = Vec::new();
         for run in &self.runs {
-            all.extend(run.find::<R>(blobs, subject)?);
+            all.extend(run.find::<R>(subject)?);
         }
         Some(all)
     }
@@ -236,12 +262,12 @@ impl<R: Rows> Runs<R> {
         let mut after = self.covered().position;
         while let Some(last) = self.runs.pop_if(|run| run.rows <= 2 * rows.len()) {
             let pages = 1..=last.pages::<R>();
-            let older: Option<Vec<_>> = pages.map(|n| last.rows::<R>(blobs, n)).collect();
+            let older: Option<Vec<_>> = pages.map(|n| last.rows::<R>(n)).collect();
             let Some(older) = older else {
                 // What it stands for is read from the log by whoever asks.
                 return Ok(blobs.remove(&last.name)?);
             };
-            rows.extend(older.into_iter().flatten());
+            rows.extend(older.into_iter().flatten().map(Box::from));
             after = last.after;
         }
         rows.sort_unstable();

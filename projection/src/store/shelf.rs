@@ -1,16 +1,19 @@
-//! Sealed stretches of a state that stand beside its snapshot, each in a file of its own that never changes.
-//! Fetched when a row of one is asked for; what cannot be fetched is made again from the log.
+//! What a state was opened without: pages of its snapshot, and sealed stretches, each in a file of its own that never
+//! changes. Fetched when something of one is asked for; what cannot be fetched is made again from the log.
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use tenure_core::apply::apply;
 use tenure_core::state::State;
+use tenure_core::state::paged::{self, Span};
 use tenure_core::state::table::{Digest, Packed, Row, Table, digest};
 use tenure_log::frame::Depth;
 use tenure_log::journal::Blobs;
 use tenure_log::position::{Head, Position};
+use tenure_log::storage::SealedBytes;
 
 use crate::entry;
 use crate::error::Error;
@@ -41,27 +44,66 @@ impl Of {
     }
 }
 
-/// Where the sealed stretches of one snapshot are.
+/// Where the pages and sealed stretches of one snapshot are.
 pub(crate) struct Shelf {
     source: Arc<dyn Source>,
     /// What the snapshot covers.
     head: Head,
-    /// The same state made from the log, once a stretch could not be fetched.
-    again: OnceLock<Option<State>>,
+    /// The snapshot as it was when it was opened.
+    file: Arc<dyn SealedBytes>,
+    /// Where its pages begin.
+    pages: usize,
+    /// The same state made from the log, once something could not be fetched.
+    again: OnceLock<Option<Again>>,
     failed: OnceLock<Error>,
 }
 
+/// A state made from the log, and its pages.
+struct Again {
+    state: State,
+    pages: Vec<u8>,
+}
+
+impl paged::Shelf for Shelf {
+    fn page(&self, at: Span) -> Option<&[u8]> {
+        let of = |pages: &'_ [u8]| -> Option<Range<usize>> {
+            let begin = usize::try_from(at.begin).ok()?;
+            let range = begin..begin.checked_add(at.bytes as usize)?;
+            let page = pages.get(range.clone())?;
+            (crc32fast::hash(page) == at.check).then_some(range)
+        };
+        let kept = &self.file.bytes()[self.pages..];
+        if let Some(range) = of(kept) {
+            return Some(&kept[range]);
+        }
+        let again = self.again()?;
+        let range = of(&again.pages).or_else(|| self.differs())?;
+        Some(&again.pages[range])
+    }
+}
+
 impl Shelf {
-    /// Puts the sealed stretches of a state that was just decoded where their files are.
-    pub fn of(source: &Arc<dyn Source>, head: Head, state: &mut State) -> Arc<Self> {
-        let shelf = Arc::new(Self {
+    /// For the snapshot in `file`, whose pages begin there.
+    pub fn new(
+        source: &Arc<dyn Source>,
+        head: Head,
+        file: Arc<dyn SealedBytes>,
+        pages: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             source: Arc::clone(source),
             head,
+            file,
+            pages,
             again: OnceLock::new(),
             failed: OnceLock::new(),
-        });
+        })
+    }
+
+    /// Puts the sealed stretches of the state of that snapshot where their files are.
+    pub fn keep(self: &Arc<Self>, state: &mut State) {
         let place = |of| {
-            let shelf = Arc::clone(&shelf);
+            let shelf = Arc::clone(self);
             move |number, digest| -> Arc<dyn Packed> {
                 Arc::new(Shelved {
                     shelf: Arc::clone(&shelf),
@@ -74,7 +116,6 @@ impl Shelf {
         };
         state.dispatches.keep_elsewhere(place(Of::Dispatches));
         state.envelopes.keep_elsewhere(place(Of::Envelopes));
-        shelf
     }
 
     /// Whether every row that was asked for was there.
@@ -85,6 +126,11 @@ impl Shelf {
         self.failed.get().cloned().map_or(Ok(()), Err)
     }
 
+    /// Whether everything that was asked for was as it was written down.
+    pub fn is_whole(&self) -> bool {
+        self.again.get().is_none() && self.failed.get().is_none()
+    }
+
     fn fetch(&self, of: Of, number: usize, wanted: Digest) -> Option<Box<[u8]>> {
         let fits = |bytes: &[u8]| digest(bytes) == wanted;
         let stored = self.source.blobs().read(&of.file(number, wanted));
@@ -93,20 +139,26 @@ impl Shelf {
         {
             return Some(bytes.into_boxed_slice());
         }
-        let state = self.again.get_or_init(|| self.made_again()).as_ref()?;
+        let state = &self.again()?.state;
         let packed = match of {
             Of::Dispatches => state.dispatches.packed(number),
             Of::Envelopes => state.envelopes.packed(number),
         };
         let found = packed.filter(|bytes| fits(bytes));
-        if found.is_none() {
-            // The snapshot is of another history than the log.
-            self.give_up(Error::Described(format!(
-                "the snapshot at position {} does not follow from the log",
-                self.head.position
-            )));
-        }
-        found.map(Into::into)
+        found.or_else(|| self.differs()).map(Into::into)
+    }
+
+    fn again(&self) -> Option<&Again> {
+        self.again.get_or_init(|| self.made_again()).as_ref()
+    }
+
+    /// The snapshot is of another history than the log.
+    fn differs<T>(&self) -> Option<T> {
+        self.give_up(Error::Described(format!(
+            "the snapshot at position {} does not follow from the log",
+            self.head.position
+        )));
+        None
     }
 
     fn give_up(&self, error: Error) {
@@ -114,8 +166,8 @@ impl Shelf {
         let _ = self.failed.set(error);
     }
 
-    fn made_again(&self) -> Option<State> {
-        let replay = || -> Result<State, Error> {
+    fn made_again(&self) -> Option<Again> {
+        let replay = || -> Result<Again, Error> {
             let mut state = State::new();
             let mut frames = self.source.read_from(Position::ZERO, Depth::Whole)?;
             while state.at.position.0 < self.head.position.0
@@ -123,7 +175,11 @@ impl Shelf {
             {
                 apply(&mut state, &entry::decode(&frame?)?);
             }
-            Ok(state)
+            let layout = state.lay_out().map_err(|_| Error::TooLarge)?;
+            Ok(Again {
+                pages: layout.pages,
+                state,
+            })
         };
         replay().map_err(|error| self.give_up(error)).ok()
     }

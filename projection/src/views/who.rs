@@ -181,7 +181,7 @@ impl Lens<'_> {
         };
         let mut found: BTreeMap<SessionNo, WhoView> = BTreeMap::new();
         for (number, live) in &state.live {
-            let row = state.dispatch(*number);
+            let row = state.dispatch(number);
             let row = row.filter(|row| row.state == DispatchState::Accepted);
             if let Some(row) = row
                 && live.writes.iter().any(meets)

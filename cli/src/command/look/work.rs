@@ -76,7 +76,7 @@ impl Args {
         match &self.item {
             _ if self.all => lens.dispatches().collect(),
             Some(item) => lens.live_dispatch_of(item.as_bytes()).into_iter().collect(),
-            None => lens.state.live.keys().copied().collect(),
+            None => lens.state.live.keys().collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::journal::{Blobs, plain_name};
-use crate::storage::{self, Access, Directory, Storage, StoredFile};
+use crate::storage::{self, Access, Directory, SealedBytes, Storage, StoredFile};
 
 /// The folder of derived files.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots";
@@ -39,6 +39,21 @@ impl FolderBlobs {
         }
     }
 
+    /// Bytes of a blob that is there.
+    fn size(&self, file: &dyn StoredFile, path: &str) -> Result<u64, Error> {
+        let size = file
+            .size()
+            .map_err(|error| self.failed("look at", path, error))?;
+        if size > BLOB_BYTES_MAX {
+            return Err(Error::LimitExceeded {
+                what: "bytes of a derived file",
+                offered: size,
+                max: BLOB_BYTES_MAX,
+            });
+        }
+        Ok(size)
+    }
+
     fn failed(&self, op: &'static str, path: &str, error: io::Error) -> Error {
         storage::failed(op, self.dir.path_of(path), error)
     }
@@ -50,16 +65,7 @@ impl Blobs for FolderBlobs {
         let Some(file) = self.open(&path)? else {
             return Ok(None);
         };
-        let size = file
-            .size()
-            .map_err(|error| self.failed("look at", &path, error))?;
-        if size > BLOB_BYTES_MAX {
-            return Err(Error::LimitExceeded {
-                what: "bytes of a derived file",
-                offered: size,
-                max: BLOB_BYTES_MAX,
-            });
-        }
+        let size = self.size(&*file, &path)?;
         let mut bytes = vec![0; size as usize];
         let read = storage::read_full(&*file, &mut bytes, 0)
             .map_err(|error| self.failed("read", &path, error))?;
@@ -75,6 +81,21 @@ impl Blobs for FolderBlobs {
         let read = storage::read_full(&*file, into, offset);
         read.map(Some)
             .map_err(|error| self.failed("read", &path, error))
+    }
+
+    fn map(&self, name: &str) -> Result<Option<Arc<dyn SealedBytes>>, Error> {
+        let path = FolderBlobs::path(name)?;
+        let Some(file) = self.open(&path)? else {
+            return Ok(None);
+        };
+        match self.size(&*file, &path)? {
+            0 => Ok(None),
+            // A blob is replaced under its name and never written to.
+            size => file
+                .map_sealed(size)
+                .map(Some)
+                .map_err(|error| self.failed("map", &path, error)),
+        }
     }
 
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {

@@ -22,7 +22,7 @@ fn over_in(state: &State, path: &Scope<Vec<u8>>) -> Vec<(Held, DispatchNo)> {
         .live
         .iter()
         .filter_map(|(number, live)| {
-            let row = state.dispatch(*number)?;
+            let row = state.dispatch(number)?;
             let meets = |scope: &Scope<Symbol>| {
                 let level = meet(&path, &scope.map(|s| state.pool.get(*s))).map(|m| m.level);
                 level == Some(Level::Tree)
@@ -30,7 +30,7 @@ fn over_in(state: &State, path: &Scope<Vec<u8>>) -> Vec<(Held, DispatchNo)> {
             let accepted = row.state == DispatchState::Accepted;
             let over = accepted && live.writes.iter().any(meets);
             let held = item_in(state, &String::from_utf8_lossy(live.item.as_bytes()))?;
-            over.then_some((row.session, *number, held))
+            over.then_some((row.session, number, held))
         })
         .collect();
     found.sort_by_key(|(session, number, _)| (*session, *number));

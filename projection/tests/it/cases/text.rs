@@ -190,8 +190,7 @@ fn three_were_accepted_and_two_reported() {
     let store = ground.open();
     let second = adopt(&store, "api");
     let open = |store: &Store| {
-        let look =
-            |state: &tenure_core::state::State| state.live.keys().copied().collect::<Vec<_>>();
+        let look = |state: &tenure_core::state::State| state.live.keys().collect::<Vec<_>>();
         store.view(look).expect("the log reads")
     };
     assert_eq!(open(&store), [DispatchNo(3)]);

@@ -32,7 +32,7 @@ fn report(scene: &Scene, body: &[u8]) -> Refusal {
 }
 
 fn records(scene: &Scene) -> Vec<RefusalRecord> {
-    scene.state().refusals.split_off(1)
+    scene.state().refusals.iter().skip(1).cloned().collect()
 }
 
 /// AUD-2: the first is an event, with what it carried; a repeat is only counted.

@@ -1,0 +1,149 @@
+//! A state as it is written down: whole, as digests are made of it; and in pages, as snapshots keep it.
+//!
+//! Both say the same. What is large stands in pages ([`Paged`]), which are read when an item of one is asked for;
+//! the rest, and the directory of the pages, is read at once.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+
+use crate::id::{RoleNo, SessionNo};
+use crate::text::{Pool, Symbol};
+
+use super::names::Names;
+use super::paged::{Directory, Layout, Paged, Shelf};
+use super::{Live, State, Table, lost};
+
+impl Encode for State {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.at.encode(encoder)?;
+        self.incarnation.encode(encoder)?;
+        self.pool.encode(encoder)?;
+        self.sessions.encode(encoder)?;
+        self.dispatches.encode(encoder)?;
+        self.live.encode(encoder)?;
+        self.envelopes.encode(encoder)?;
+        self.refusals.encode(encoder)?;
+        Rest(self).encode(encoder)
+    }
+}
+
+/// What is never in pages.
+struct Rest<'a>(&'a State);
+
+impl Encode for Rest<'_> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        let state = self.0;
+        state.roles.encode(encoder)?;
+        state.policies.encode(encoder)?;
+        state.blocked.encode(encoder)?;
+        state.findings.encode(encoder)?;
+        state.dishonoured.encode(encoder)?;
+        state.set_aside.encode(encoder)?;
+        lost::encode(&state.unproven, encoder)?;
+        state.unknown.encode(encoder)
+    }
+}
+
+impl State {
+    fn decode_rest<D: Decoder>(&mut self, decoder: &mut D) -> Result<(), DecodeError> {
+        self.roles = Decode::decode(decoder)?;
+        self.policies = Decode::decode(decoder)?;
+        self.blocked = Decode::decode(decoder)?;
+        self.findings = Decode::decode(decoder)?;
+        self.dishonoured = Decode::decode(decoder)?;
+        self.set_aside = Decode::decode(decoder)?;
+        (self.unproven, self.unknown) = lost::decode(decoder)?;
+        let names: Vec<Symbol> = self.roles.iter().map(|role| role.name).collect();
+        for (n, name) in names.into_iter().enumerate() {
+            self.index_role(name, RoleNo(n as u64));
+        }
+        Ok(())
+    }
+}
+
+impl Decode<()> for State {
+    fn decode<D: Decoder<Context = ()>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let mut state = Self {
+            at: Decode::decode(decoder)?,
+            incarnation: Decode::decode(decoder)?,
+            pool: Decode::decode(decoder)?,
+            sessions: Decode::decode(decoder)?,
+            dispatches: Decode::decode(decoder)?,
+            live: Decode::decode(decoder)?,
+            envelopes: Decode::decode(decoder)?,
+            refusals: Decode::decode(decoder)?,
+            ..Self::default()
+        };
+        state.decode_rest(decoder)?;
+        for (n, session) in state.sessions.iter().enumerate() {
+            for name in session.aliases.iter().chain([&session.name]) {
+                state.by_name.set(*name, Some(SessionNo(n as u64)));
+            }
+        }
+        Ok(state)
+    }
+}
+
+impl State {
+    /// The state as it is now, to be written down while this one goes on: what is large is shared, and copied page by
+    /// page when it is written to.
+    #[must_use]
+    pub fn share(&mut self) -> Self {
+        self.pool.share();
+        self.sessions.share();
+        self.by_name.0.share();
+        self.dispatches.share();
+        self.envelopes.share();
+        self.refusals.share();
+        self.clone()
+    }
+
+    /// Writes the state down in pages. Equal states of one log are written as equal bytes.
+    ///
+    /// # Errors
+    /// When a page of a snapshot cannot be had any more, or one is too long.
+    pub fn lay_out(&self) -> Result<Layout, EncodeError> {
+        let mut layout = Layout::default();
+        layout.note(self.at)?;
+        layout.note(self.incarnation)?;
+        self.pool.lay_out(&mut layout)?;
+        self.sessions
+            .lay_out_noting(&mut layout, |session| !self.may_be_at_work(session))?;
+        self.by_name.0.lay_out(&mut layout)?;
+        self.dispatches.lay_out(&mut layout)?;
+        self.live.lay_out(&mut layout)?;
+        self.envelopes.lay_out(&mut layout)?;
+        self.refusals.lay_out(&mut layout)?;
+        layout.note(Rest(self))?;
+        Ok(layout)
+    }
+
+    /// Reads what [`State::lay_out`] wrote, and how many bytes its pages take, which stand on `shelf`.
+    ///
+    /// # Errors
+    /// For any other bytes than the head of a layout.
+    pub fn find_again(head: &[u8], shelf: Arc<dyn Shelf>) -> Result<(Self, u64), DecodeError> {
+        crate::codec::read_with(head, |decoder| {
+            let mut found = Directory::of(shelf);
+            let mut state = Self {
+                at: Decode::decode(decoder)?,
+                incarnation: Decode::decode(decoder)?,
+                pool: Pool::find_again(decoder, &mut found)?,
+                sessions: Paged::find_again(decoder, &mut found)?,
+                by_name: Names(Paged::find_again(decoder, &mut found)?),
+                dispatches: Table::find_again(decoder, &mut found)?,
+                live: Live::find_again(decoder, &mut found)?,
+                envelopes: Table::find_again(decoder, &mut found)?,
+                refusals: Paged::find_again(decoder, &mut found)?,
+                ..Self::default()
+            };
+            state.decode_rest(decoder)?;
+            Ok((state, found.bytes()))
+        })
+    }
+}

@@ -1,0 +1,451 @@
+//! Items under dense numbers in pages, each of which may still be the bytes that a snapshot holds of it.
+//!
+//! What a command asks of one session must not cost the decoding of all of them. So a state that was opened from
+//! a snapshot has only a directory of pages in memory: where each stands, and its checksum. A page is checked and
+//! decoded when an item of it is first asked for, and from then on, or once it was written to, it is as if it had
+//! always been in memory. Equality, encodings and `Debug` are those of the items, wherever they are.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::{Index, IndexMut};
+
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+use once_cell::race::OnceBox;
+
+use crate::codec;
+
+/// What can stand in pages.
+pub trait Item: Clone + Encode + Decode<()> {
+    /// Items of a page; a power of two.
+    const ROWS: usize;
+    /// What stands where a page cannot be had: whoever keeps pages outside of memory makes sure that no answer
+    /// is then given.
+    fn blank() -> Self;
+}
+
+/// Where the pages of a snapshot are.
+pub trait Shelf: Send + Sync {
+    /// The bytes of a page, if they are those that were written.
+    fn page(&self, at: Span) -> Option<&[u8]>;
+}
+
+/// Where a page stands among all pages of a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// Bytes before it.
+    pub begin: u64,
+    /// Its bytes.
+    pub bytes: u32,
+    /// Their CRC-32.
+    pub check: u32,
+}
+
+/// A page whose items were not asked for when it was made.
+#[derive(Clone)]
+struct Kept<T> {
+    at: Span,
+    /// What was noted of its items when they were written down.
+    quiet: bool,
+    items: OnceBox<Arc<Vec<T>>>,
+}
+
+#[derive(Clone)]
+enum Page<T> {
+    Own(Vec<T>),
+    /// Of several states, until one of them writes to it.
+    Shared(Arc<Vec<T>>),
+    Kept(Kept<T>),
+}
+
+/// Items by number, from 0.
+#[derive(Clone)]
+pub struct Paged<T> {
+    pages: Vec<Page<T>>,
+    len: usize,
+    /// Where pages are that are not in memory.
+    shelf: Option<Arc<dyn Shelf>>,
+}
+
+impl<T> Default for Paged<T> {
+    fn default() -> Self {
+        Self {
+            pages: Vec::new(),
+            len: 0,
+            shelf: None,
+        }
+    }
+}
+
+impl<T: Item> Paged<T> {
+    /// How many items there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Items of a page that is not the last, or of the last.
+    fn items_of(&self, page: usize) -> usize {
+        T::ROWS.min(self.len - page * T::ROWS)
+    }
+
+    fn page(&self, number: usize) -> Option<&[T]> {
+        Some(match self.pages.get(number)? {
+            Page::Own(items) => items,
+            Page::Shared(items) => items,
+            Page::Kept(kept) => kept
+                .items
+                .get_or_init(|| Box::new(Arc::new(self.fetch(kept.at, self.items_of(number))))),
+        })
+    }
+
+    /// The items of a page that is not in memory.
+    #[cold]
+    fn fetch(&self, at: Span, items: usize) -> Vec<T> {
+        let bytes = self.shelf.as_ref().and_then(|shelf| shelf.page(at));
+        let decoded = bytes.and_then(|bytes| codec::decode::<Vec<T>>(bytes).ok());
+        decoded
+            .filter(|decoded| decoded.len() == items)
+            .unwrap_or_else(|| alloc::vec![T::blank(); items])
+    }
+
+    /// The item under that number.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&T> {
+        self.page(number / T::ROWS)?.get(number % T::ROWS)
+    }
+
+    /// The item under that number, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
+        let page = number / T::ROWS;
+        if !matches!(self.pages.get(page)?, Page::Own(_)) {
+            self.own(page);
+        }
+        match &mut self.pages[page] {
+            Page::Own(items) => items.get_mut(number % T::ROWS),
+            Page::Shared(_) | Page::Kept(_) => None,
+        }
+    }
+
+    /// Makes a page one that is written to.
+    #[cold]
+    fn own(&mut self, page: usize) {
+        let items = self.items_of(page);
+        let items = match core::mem::replace(&mut self.pages[page], Page::Own(Vec::new())) {
+            Page::Own(items) => items,
+            Page::Shared(items) => Arc::unwrap_or_clone(items),
+            Page::Kept(kept) => {
+                let decoded = kept.items.get().map(Arc::clone);
+                let at = kept.at;
+                // So that there is one owner of it.
+                drop(kept);
+                match decoded {
+                    Some(decoded) => Arc::unwrap_or_clone(decoded),
+                    None => self.fetch(at, items),
+                }
+            }
+        };
+        self.pages[page] = Page::Own(items);
+    }
+
+    /// Lets a clone share every page, until either writes to it.
+    pub(crate) fn share(&mut self) {
+        for page in &mut self.pages {
+            if let Page::Own(items) = page {
+                *page = Page::Shared(Arc::new(core::mem::take(items)));
+            }
+        }
+    }
+
+    /// Adds an item under the next number.
+    pub fn push(&mut self, item: T) {
+        let page = self.len / T::ROWS;
+        if page == self.pages.len() {
+            self.pages.push(Page::Own(Vec::new()));
+        } else if !matches!(self.pages[page], Page::Own(_)) {
+            self.own(page);
+        }
+        if let Page::Own(items) = &mut self.pages[page] {
+            items.push(item);
+            self.len += 1;
+        }
+    }
+
+    /// Every item in order.
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter {
+            paged: self,
+            page: [].iter(),
+            next: 0,
+        }
+    }
+
+    /// Takes whole pages off the front: `items` is a multiple of those of a page, and no more than there are.
+    pub(super) fn take_front(&mut self, items: usize) -> Vec<T> {
+        let pages = items / T::ROWS;
+        (0..pages).for_each(|page| self.own(page));
+        self.len -= pages * T::ROWS;
+        let taken = self.pages.drain(..pages);
+        taken
+            .flat_map(|page| match page {
+                Page::Own(items) => items,
+                Page::Shared(_) | Page::Kept(_) => Vec::new(),
+            })
+            .collect()
+    }
+
+    /// Writes the pages down: their bytes behind those of others, and their directory. A page that nobody wrote
+    /// to is taken over as it is.
+    ///
+    /// # Errors
+    /// When a page cannot be had, or is too long.
+    pub fn lay_out(&self, layout: &mut Layout) -> Result<(), EncodeError> {
+        self.lay_out_noting(layout, |_| false)
+    }
+
+    /// The same; pages none of whose items is other than `quiet` need not be looked at by [`Paged::unquiet`].
+    /// Whether an item is may only depend on itself, and on what changes no more.
+    ///
+    /// # Errors
+    /// As [`Paged::lay_out`].
+    pub(super) fn lay_out_noting(
+        &self,
+        layout: &mut Layout,
+        quiet: impl Fn(&T) -> bool,
+    ) -> Result<(), EncodeError> {
+        layout.note(self.len as u64)?;
+        for (number, page) in self.pages.iter().enumerate() {
+            match page {
+                Page::Own(_) | Page::Shared(_) => {
+                    let items = self.page(number).unwrap_or_default();
+                    layout.add(&codec::encode(&items)?, items.iter().all(&quiet))?;
+                }
+                Page::Kept(kept) => {
+                    let bytes = self.shelf.as_ref().and_then(|shelf| shelf.page(kept.at));
+                    let bytes = bytes.ok_or(EncodeError::Other("a page that cannot be had"))?;
+                    layout.add(bytes, kept.quiet)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every item with its number, but for those of pages that are known to be quiet.
+    pub(super) fn unquiet(&self) -> impl Iterator<Item = (usize, &T)> {
+        let pages = self.pages.iter().enumerate();
+        let loud = pages.filter(|(_, page)| !matches!(page, Page::Kept(Kept { quiet: true, .. })));
+        loud.flat_map(|(number, _)| {
+            let items = self.page(number).unwrap_or_default().iter();
+            items
+                .enumerate()
+                .map(move |(n, item)| (number * T::ROWS + n, item))
+        })
+    }
+
+    /// Reads what [`Paged::lay_out`] wrote of the directory; the pages themselves are read when they are asked for.
+    ///
+    /// # Errors
+    /// For any other bytes.
+    pub fn find_again<D: Decoder<Context = ()>>(
+        decoder: &mut D,
+        found: &mut Directory,
+    ) -> Result<Self, DecodeError> {
+        let len = usize::try_from(u64::decode(decoder)?);
+        let len = len.map_err(|_| DecodeError::Other("more items than memory has room for"))?;
+        let mut pages = Vec::new();
+        for _ in 0..len.div_ceil(T::ROWS) {
+            let (at, quiet) = found.span(decoder)?;
+            pages.push(Page::Kept(Kept {
+                at,
+                quiet,
+                items: OnceBox::new(),
+            }));
+        }
+        Ok(Self {
+            pages,
+            len,
+            shelf: Some(Arc::clone(&found.shelf)),
+        })
+    }
+
+    /// Looks at every item without keeping in memory what was not there.
+    pub(crate) fn visit(&self, mut each: impl FnMut(&T)) {
+        for (number, page) in self.pages.iter().enumerate() {
+            match page {
+                Page::Own(items) => items.iter().for_each(&mut each),
+                Page::Shared(items) => items.iter().for_each(&mut each),
+                Page::Kept(kept) => match kept.items.get() {
+                    Some(items) => items.iter().for_each(&mut each),
+                    None => self
+                        .fetch(kept.at, self.items_of(number))
+                        .iter()
+                        .for_each(&mut each),
+                },
+            }
+        }
+    }
+}
+
+/// Pages as they are written down, and the directory of them.
+#[derive(Default)]
+pub struct Layout {
+    /// The directory, and what is not kept in pages.
+    pub head: Vec<u8>,
+    /// The pages, one behind the other.
+    pub pages: Vec<u8>,
+}
+
+impl Layout {
+    /// Writes a value where it is read at once.
+    ///
+    /// # Errors
+    /// Whatever the encoder says.
+    pub fn note<V: Encode>(&mut self, value: V) -> Result<(), EncodeError> {
+        codec::append(&mut self.head, &value)
+    }
+
+    fn add(&mut self, page: &[u8], quiet: bool) -> Result<(), EncodeError> {
+        let bytes = u32::try_from(page.len());
+        let bytes = bytes.map_err(|_| EncodeError::Other("a page that is too long"))?;
+        self.note(u64::from(bytes) << 1 | u64::from(quiet))?;
+        self.note(crc32fast::hash(page).to_le_bytes())?;
+        self.pages.extend_from_slice(page);
+        Ok(())
+    }
+}
+
+/// What a directory is read with.
+pub struct Directory {
+    shelf: Arc<dyn Shelf>,
+    /// Bytes of the pages that were found so far.
+    begin: u64,
+}
+
+impl Directory {
+    /// Of pages that stand on that shelf.
+    pub fn of(shelf: Arc<dyn Shelf>) -> Self {
+        Self { shelf, begin: 0 }
+    }
+
+    /// Where the next page is, and whether it is quiet.
+    fn span<D: Decoder>(&mut self, decoder: &mut D) -> Result<(Span, bool), DecodeError> {
+        let word = u64::decode(decoder)?;
+        let bytes = u32::try_from(word >> 1);
+        let at = Span {
+            begin: self.begin,
+            bytes: bytes.map_err(|_| DecodeError::Other("a page that is too long"))?,
+            check: u32::from_le_bytes(Decode::decode(decoder)?),
+        };
+        self.begin += u64::from(at.bytes);
+        Ok((at, word & 1 == 1))
+    }
+
+    /// Bytes of all pages that were found.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.begin
+    }
+}
+
+/// Items in order.
+pub struct Iter<'a, T> {
+    paged: &'a Paged<T>,
+    page: core::slice::Iter<'a, T>,
+    /// The page behind that one.
+    next: usize,
+}
+
+impl<'a, T: Item> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        loop {
+            if let Some(item) = self.page.next() {
+                return Some(item);
+            }
+            self.page = self.paged.page(self.next)?.iter();
+            self.next += 1;
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let behind = self.paged.len.saturating_sub(self.next * T::ROWS);
+        let left = self.page.len() + behind;
+        (left, Some(left))
+    }
+}
+
+impl<T: Item> ExactSizeIterator for Iter<'_, T> {}
+
+impl<'a, T: Item> IntoIterator for &'a Paged<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T: Item> FromIterator<T> for Paged<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut paged = Self::default();
+        items.into_iter().for_each(|item| paged.push(item));
+        paged
+    }
+}
+
+/// # Panics
+/// For a number that no item has.
+impl<T: Item> Index<usize> for Paged<T> {
+    type Output = T;
+
+    fn index(&self, number: usize) -> &T {
+        self.get(number).expect("a number that was given")
+    }
+}
+
+/// # Panics
+/// For a number that no item has.
+impl<T: Item> IndexMut<usize> for Paged<T> {
+    fn index_mut(&mut self, number: usize) -> &mut T {
+        self.get_mut(number).expect("a number that was given")
+    }
+}
+
+impl<T: Item + PartialEq> PartialEq for Paged<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Item + fmt::Debug> fmt::Debug for Paged<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// As a list of the items: what a digest of a state is made of.
+impl<T: Item> Encode for Paged<T> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        (self.len as u64).encode(encoder)?;
+        self.iter().try_for_each(|item| item.encode(encoder))
+    }
+}
+
+impl<T: Item> Decode<()> for Paged<T> {
+    fn decode<D: Decoder<Context = ()>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        Ok(Vec::<T>::decode(decoder)?.into_iter().collect())
+    }
+}
