@@ -84,6 +84,8 @@ pub struct Authority {
     /// Active bindings: the item of each accepted dispatch.
     bound: BTreeMap<DispatchNo, Symbol>,
     by_session: BTreeSet<(SessionNo, DispatchNo)>,
+    /// The dispatches among those that were accepted which declare write scopes.
+    scoped: BTreeSet<DispatchNo>,
     roles: BTreeMap<RoleNo, Vec<Interval>>,
 }
 
@@ -395,6 +397,8 @@ impl Authority {
             since: point,
             until: None,
         };
+        self.scoped
+            .extend(Some(dispatch).filter(|_| !live.writes.is_empty()));
         self.bind(dispatch, item, binding);
     }
 

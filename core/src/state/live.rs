@@ -108,14 +108,15 @@ impl Live {
 
     /// Takes out one that is over.
     pub fn remove(&mut self, number: &DispatchNo) -> Option<Dispatch> {
-        let there = self.get(number)?.clone();
-        if self.place(*number).is_some() {
+        let gone = if self.place(*number).is_some() {
+            let there = self.get(number)?.clone();
             self.own.insert(*number, None);
+            there
         } else {
-            self.own.remove(number);
-        }
+            self.own.remove(number)??
+        };
         self.len -= 1;
-        Some(there)
+        Some(gone)
     }
 
     /// Each with its number, in the order of numbers.
@@ -146,6 +147,9 @@ impl Live {
     }
 
     fn kept_of_item(&self, item: &[u8]) -> Option<DispatchNo> {
+        if self.hashes.is_empty() {
+            return None;
+        }
         let key = key(item);
         let first = self.hashes.partition_point(|known| *known < key);
         let alike = self.hashes[first..].iter();

@@ -32,7 +32,7 @@ use super::{Authority, Interval, When, find};
 /// The name of the file that holds what lasts.
 const BLOB: &str = "held";
 /// Its first bytes, and those of the files of rows: one number for the form of both.
-const MAGIC: &[u8; 8] = b"tnrhld02";
+const MAGIC: &[u8; 8] = b"tnrhld03";
 /// Magic, check of what follows, store, position and chain.
 const HEADER_BYTES: usize = 8 + 16 + 16 + 8 + 16;
 /// Positions whose times are kept as one.
@@ -165,13 +165,14 @@ impl Past {
 
     /// What is kept, if all of it ends where the snapshot does.
     fn open(source: &Arc<dyn Source>, snapshot: Option<snapshot::Found>) -> Result<Self, Error> {
-        let (Some(kept), Some(found)) = (Kept::load(&**source)?, snapshot) else {
+        let (Some(mut kept), Some(found)) = (Kept::load(&**source)?, snapshot) else {
             return Ok(Self::unkept());
         };
         let runs = Runs::load(&**source, kept.head)?;
         if kept.head != found.head || runs.covered() != kept.head {
             return Ok(Self::unkept());
         }
+        kept.authority.learn_scopes(&found.state);
         Ok(Self {
             runs,
             kept,
@@ -222,7 +223,9 @@ pub(crate) fn extend(
     let mut rows = Vec::new();
     for (about, interval) in past.kept.authority.ended() {
         rows.push(Row::of(&Key::About(&about), &interval).bytes());
-        if let About::Item(_) = about {
+        // A binding without scopes is over no path.
+        let scoped = |dispatch| past.kept.authority.scoped.contains(&dispatch);
+        if interval.dispatch.is_some_and(scoped) {
             let pieces = over::pieces(&interval).into_iter().map(Key::Piece);
             rows.extend(pieces.map(|piece| Row::of(&piece, &interval).bytes()));
         }

@@ -1,7 +1,7 @@
 //! Who had declared work over a path: the bindings that lasted at a position, and their scopes.
 //!
-//! A binding that has ended is written down once more for each *piece* of the log that it lasted through. Pieces are
-//! runs of 256 positions, of four such runs, and so on; the fewest that cover a stretch are taken. So the bindings
+//! A binding with write scopes that has ended is written down once more for each *piece* of the log that it lasted
+//! through. Pieces are runs of 1024 positions, of four such runs, and so on; the fewest that cover a stretch are taken. So the bindings
 //! that lasted at a position are found in the few pieces that hold it, however many there ever were.
 
 use tenure_core::disclosure::meets;
@@ -18,11 +18,11 @@ use super::kept::bindings_at;
 use super::row::entry_at;
 
 /// Bits of a position that do not count in the smallest piece.
-const SMALLEST_BITS: u32 = 8;
+const SMALLEST_BITS: u32 = 10;
 /// Bits by which pieces grow from level to level.
 const LEVEL_BITS: u32 = 2;
 /// Levels: the greatest piece holds every position there can be.
-const LEVELS: u32 = 21;
+const LEVELS: u32 = 20;
 
 /// A piece of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! A projection of authority written down and taken up again: what has ended apart from what lasts.
 
-use tenure_core::id::SessionNo;
-use tenure_core::state::Holder;
+use tenure_core::id::{DispatchNo, SessionNo};
+use tenure_core::state::{Holder, State};
 use tenure_core::text::Pool;
 
 use super::row::{self, About, Lasting};
@@ -29,6 +29,12 @@ impl Authority {
     pub(super) fn ended(&self) -> impl Iterator<Item = (About, Interval)> {
         let ended = self.all().filter(|(_, interval)| interval.until.is_some());
         ended.map(|(about, interval)| (about, *interval))
+    }
+
+    /// Learns from the state that it goes on from which of the bindings that last declare write scopes.
+    pub(super) fn learn_scopes(&mut self, state: &State) {
+        let declares = |d: &&DispatchNo| state.live.get(d).is_some_and(|l| !l.writes.is_empty());
+        self.scoped = self.bound.keys().filter(declares).copied().collect();
     }
 
     /// The stretches that last, with a pool of their texts alone.

@@ -28,7 +28,7 @@ struct KeyRows;
 
 impl Rows for KeyRows {
     const PREFIX: &'static str = "keys-";
-    const MAGIC: &'static [u8; 8] = b"tnrkey01";
+    const MAGIC: &'static [u8; 8] = b"tnrkey02";
     const ROW_BYTES: usize = 16 + 16 + 8;
 }
 

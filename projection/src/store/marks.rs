@@ -1,6 +1,6 @@
-//! Where every 1024th frame stands, so that finding a frame by its position does not walk a whole segment.
+//! Where every 256th frame stands, so that finding a frame by its position does not walk a whole segment.
 //!
-//! One file beside the snapshot: magic, store, then the landmark of frame 1024, of frame 2048, and so on; zeros where
+//! One file beside the snapshot: magic, store, then the landmark of frame 256, of frame 512, and so on; zeros where
 //! one is not known. Never truth: a landmark is looked at again before it is used, and where it does not stand the
 //! frame is searched for.
 
@@ -13,11 +13,11 @@ use crate::source::Source;
 
 /// The name of the file.
 const BLOB: &str = "marks";
-const MAGIC: &[u8; 8] = b"tnrmrk01";
+const MAGIC: &[u8; 8] = b"tnrmrk02";
 /// Magic and store.
 const HEADER_BYTES: usize = 8 + 16;
 /// Frames from one landmark to the next.
-const STRIDE: u64 = 1024;
+const STRIDE: u64 = 256;
 
 /// The frames behind `after`, from the nearest landmark on.
 ///

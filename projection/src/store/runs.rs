@@ -4,8 +4,8 @@
 //! fit the log, or a page that is not what was written, is as good as none, and the frames are read instead.
 //!
 //! ```text
-//! page 0  magic:8 row_bytes:8 store:16 after:8 until:8 chain:16 rows:8 ... check:16
-//! page n  row* ... check:16          check = the first 16 bytes of BLAKE3(number of the page, page 0's check, page)
+//! page 0  magic:8 row_bytes:8 store:16 after:8 until:8 chain:16 rows:8 ... check:4
+//! page n  row* ... check:4           check = CRC-32 of the number of the page, page 0's check, and the page
 //! ```
 
 use std::cmp::Reverse;
@@ -20,11 +20,10 @@ use tenure_log::storage::SealedBytes;
 use crate::error::Error;
 use crate::source::Source;
 
-use super::keys::short;
 use super::snapshot::stands;
 
 const PAGE_BYTES: usize = 4096;
-const CHECK_BYTES: usize = 16;
+const CHECK_BYTES: usize = 4;
 const ROOM: usize = PAGE_BYTES - CHECK_BYTES;
 
 /// What rows are sorted by: the beginning of each.
@@ -57,12 +56,11 @@ pub(crate) struct Runs<R> {
 }
 
 fn check(number: u64, seed: &[u8], page: &[u8]) -> [u8; CHECK_BYTES] {
-    let mut hasher = blake3::Hasher::new();
-    hasher
-        .update(&number.to_le_bytes())
-        .update(seed)
-        .update(page);
-    short(&hasher)
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&number.to_le_bytes());
+    hasher.update(seed);
+    hasher.update(page);
+    hasher.finalize().to_le_bytes()
 }
 
 /// The bounds in a file's name: what is only chosen by, never believed.
