@@ -185,7 +185,7 @@ pub(crate) fn spread(text: &[u8]) -> u64 {
 
 /// The shard of a hash, of so many.
 fn shard_of(hash: u64, shards: usize) -> usize {
-    (u128::from(hash) * shards as u128 >> 64) as usize
+    ((u128::from(hash) * shards as u128) >> 64) as usize
 }
 
 impl core::fmt::Debug for Pool {

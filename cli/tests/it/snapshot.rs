@@ -40,20 +40,57 @@ fn filled(place: &Path, host: &Path) {
     }
 }
 
-/// Bytes of the header that stand before the state, and where in it its check and its length stand: see
-/// `projection/src/store/snapshot.rs`.
+/// What the directory says of a page of so many bytes with that check: see `core/src/state/paged.rs`.
+fn entries(bytes: usize, check: u32) -> [Vec<u8>; 2] {
+    [0, 1].map(|quiet| {
+        let word = u16::try_from(bytes << 1 | quiet).expect("a small page");
+        let mut entry = match u8::try_from(word) {
+            Ok(word @ 0..=250) => vec![word],
+            _ => [&[251][..], &word.to_le_bytes()].concat(),
+        };
+        entry.extend(check.to_le_bytes());
+        entry
+    })
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len()).position(|w| w == wanted)
+}
+
+/// Where the page that holds the byte at `at` is, and where in the directory its check stands.
+fn page(directory: &[u8], pages: &[u8], at: usize) -> (std::ops::Range<usize>, usize) {
+    for begin in (0..=at).rev() {
+        let mut check = crc32fast::Hasher::new();
+        check.update(&pages[begin..at]);
+        for end in at + 1..=pages.len() {
+            check.update(&pages[end - 1..end]);
+            for entry in entries(end - begin, check.clone().finalize()) {
+                if let Some(found) = find(directory, &entry) {
+                    return (begin..end, found + entry.len() - 4);
+                }
+            }
+        }
+    }
+    panic!("every page stands in the directory");
+}
+
+/// Has a session say something else, under checksums that fit: see `projection/src/store/snapshot.rs`.
 fn forge(snapshot: &Path) {
     let mut bytes = std::fs::read(snapshot).expect("readable");
-    let length = u64::from_le_bytes(bytes[64..72].try_into().expect("eight bytes"));
-    let body = bytes.len() - usize::try_from(length).expect("it fits");
-    let state = &mut bytes[body..];
-    let at = state
-        .windows(7)
-        .position(|w| w == b"forging")
-        .expect("the status");
+    let word = |at: usize| {
+        let word = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        usize::try_from(word).expect("it fits")
+    };
+    let eager = bytes.len() - word(64);
+    let pages = eager + 8 + word(eager);
+    let (head, state) = bytes.split_at_mut(pages);
+    let at = find(state, b"forging").expect("the status");
+    let (range, stands) = page(&head[eager + 8..], state, at);
     state[at..at + 7].copy_from_slice(b"resting");
-    let check = crc32fast::hash(state);
-    bytes[12..16].copy_from_slice(&check.to_le_bytes());
+    let check = crc32fast::hash(&state[range]);
+    head[eager + 8 + stands..][..4].copy_from_slice(&check.to_le_bytes());
+    let check = crc32fast::hash(&head[eager..]);
+    head[12..16].copy_from_slice(&check.to_le_bytes());
     std::fs::write(snapshot, bytes).expect("written");
 }
 
