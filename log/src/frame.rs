@@ -79,10 +79,14 @@ impl Place {
         self.epoch
     }
 
-    fn header_crc(&self, covered: &[u8]) -> u32 {
+    #[inline]
+    fn header_crc(&self, covered: &[u8; CRC_COVERED_BYTES]) -> u32 {
+        // Side by side first: one pass over a few more bytes is faster than a pass over eight and one over the rest.
+        let mut bytes = [0; 8 + CRC_COVERED_BYTES];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..].copy_from_slice(covered);
         let mut hasher = crc32fast::Hasher::new_with_initial(self.segment_seed);
-        hasher.update(&self.offset.to_le_bytes());
-        hasher.update(covered);
+        hasher.update(&bytes);
         hasher.finalize()
     }
 }
@@ -378,20 +382,17 @@ fn put(buf: &mut Vec<u8>, place: &Place, frame: &FrameRef<'_>) {
     buf.extend_from_slice(&header.chained_bytes());
     buf.extend_from_slice(&header.chain.0);
     buf.extend_from_slice(&crc32fast::hash(facts).to_le_bytes());
-    buf.extend_from_slice(&rest_crc(texts, bodies).to_le_bytes());
-    let crc = place.header_crc(&buf[start..]);
+    let mut rest = crc32fast::Hasher::new();
+    rest.update(texts);
+    rest.update(bodies);
+    buf.extend_from_slice(&rest.finalize().to_le_bytes());
+    let covered = buf[start..].first_chunk().expect("it was just written");
+    let crc = place.header_crc(covered);
     buf.extend_from_slice(&crc.to_le_bytes());
     buf.extend_from_slice(facts);
     buf.extend_from_slice(texts);
     buf.extend_from_slice(bodies);
     buf.resize(start + header.frame_bytes(), 0);
-}
-
-fn rest_crc(texts: &[u8], bodies: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(texts);
-    hasher.update(bodies);
-    hasher.finalize()
 }
 
 /// Reads only the header at the start of `bytes`: magic, header CRC, limits and what no writer writes. Lengths in what it
@@ -423,7 +424,7 @@ pub fn decode_header(place: &Place, bytes: &[u8]) -> Result<Header, Fault> {
     }
     let (stored, computed) = (
         u32_at::<CRC_COVERED_BYTES>(block),
-        place.header_crc(&block[..CRC_COVERED_BYTES]),
+        place.header_crc(&chunk_at::<0, CRC_COVERED_BYTES>(block)),
     );
     if stored != computed {
         return Err(Fault::HeaderCrc { stored, computed });
@@ -458,6 +459,7 @@ pub fn decode<'a>(
         .split_first_chunk::<FRAME_HEADER_BYTES>()
         .expect("a frame is longer than its header");
     let (frame, padding) = split(header, parts);
+    let rest = &parts[frame.facts.len()..parts.len() - padding.len()];
     let (stored, computed) = (u32_at::<72>(block), crc32fast::hash(frame.facts));
     if stored != computed {
         return Err(Fault::FactsCrc { stored, computed });
@@ -466,7 +468,7 @@ pub fn decode<'a>(
         return Err(Fault::Padding);
     }
     if depth == Depth::Whole {
-        let (stored, computed) = (u32_at::<76>(block), rest_crc(frame.texts, frame.bodies));
+        let (stored, computed) = (u32_at::<76>(block), crc32fast::hash(rest));
         if stored != computed {
             return Err(Fault::RestCrc { stored, computed });
         }

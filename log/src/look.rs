@@ -16,8 +16,8 @@ use crate::scan::{ReadAt, read_full};
 use crate::seal::{SEAL_BYTES_MAX, SEALS_FOLDER, Seal};
 use crate::storage::{Access, Directory, StoredFile};
 
-/// Where the files of a store are read from.
-pub trait Look {
+/// Where the files of a store are read from, by several threads at once.
+pub trait Look: Sync {
     /// The names in the segments directory, in any order; none when it is not there.
     ///
     /// # Errors

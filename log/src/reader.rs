@@ -73,27 +73,6 @@ enum Bytes {
     Mapped(Arc<dyn SealedBytes>),
 }
 
-impl Source for Bytes {
-    fn len(&self) -> u64 {
-        match self {
-            Bytes::Copied(window) => window.len(),
-            Bytes::Mapped(sealed) => sealed.bytes().len() as u64,
-        }
-    }
-
-    fn at(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
-        match self {
-            Bytes::Copied(window) => window.at(offset, want),
-            Bytes::Mapped(sealed) => {
-                let bytes = sealed.bytes();
-                Ok(&bytes[bytes
-                    .len()
-                    .min(usize::try_from(offset).unwrap_or(usize::MAX))..])
-            }
-        }
-    }
-}
-
 /// A point between two frames: the frame before it, and the offset behind that one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Point {
@@ -115,8 +94,8 @@ pub(crate) struct Walker<'d> {
     skip: (Position, Option<Head>),
     open: Option<Open>,
     failed: bool,
-    /// The newest frame handed out or passed over.
-    at: Option<Landmark>,
+    /// The newest frame of the segments before the open one that was handed out or passed over.
+    before: Option<Landmark>,
 }
 
 #[derive(Debug)]
@@ -125,6 +104,8 @@ struct Open {
     cursor: Cursor,
     bytes: Bytes,
     end: u64,
+    /// The offset of the newest frame taken.
+    taken: Option<u64>,
 }
 
 /// Where a walk begins.
@@ -165,7 +146,7 @@ impl<'d> Walker<'d> {
             skip: (after, known),
             open: None,
             failed: false,
-            at: None,
+            before: None,
         };
         let Some(first) = walker.line.front().cloned() else {
             return Ok(walker);
@@ -191,7 +172,7 @@ impl<'d> Walker<'d> {
 
     /// The newest frame handed out or passed over; none before the first.
     pub(crate) fn at(&self) -> Option<Point> {
-        self.at.map(|mark| Point {
+        self.landmark().map(|mark| Point {
             segment: mark.segment,
             head: mark.head,
             offset: mark.end,
@@ -239,49 +220,47 @@ impl<'d> Walker<'d> {
                 )
             }
         };
+        self.before = self.landmark();
         self.open = Some(Open {
             segment,
             cursor,
             bytes,
             end,
+            taken: None,
         });
         Ok(true)
     }
 
-    /// Moves to the next frame that is to be handed out; says whether there is one, and how long it is.
-    fn advance(&mut self) -> Result<Option<usize>, Error> {
+    /// Whether the next frame of the open segment is to be handed out: the usual answer, found without a call.
+    #[inline]
+    fn is_at_next(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| {
+            let position = open.cursor.head().position;
+            position >= self.skip.0
+                && position < self.until.head.position
+                && open.cursor.offset() < open.end
+        })
+    }
+
+    /// Moves to the next frame that is to be handed out; says whether there is one.
+    fn advance(&mut self) -> Result<bool, Error> {
         loop {
+            if self.is_at_next() {
+                return Ok(true);
+            }
             let Some(open) = &mut self.open else {
-                return Ok(None);
+                return Ok(false);
             };
             if open.cursor.head().position >= self.until.head.position {
-                return self.finish().map(|()| None);
+                return self.finish().map(|()| false);
             }
             if open.cursor.offset() >= open.end {
                 if !self.open_next(None)? {
-                    return self.finish().map(|()| None);
+                    return self.finish().map(|()| false);
                 }
                 continue;
             }
-            let offset = open.cursor.offset();
-            let bytes = match open.look() {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    let segment = open.segment.clone();
-                    return Err(self.failed("read", &segment, error));
-                }
-            };
-            if open.cursor.head().position.next() > self.skip.0 {
-                return Ok(Some(bytes));
-            }
-            let segment = open.segment.name();
-            let head = open.take(bytes)?.header.head();
-            self.at = Some(Landmark {
-                segment,
-                head,
-                offset,
-                end: offset + bytes as u64,
-            });
+            let head = open.take(self.dir)?.header.head();
             if let (at, Some(known)) = self.skip
                 && head.position == at
                 && head != known
@@ -296,6 +275,7 @@ impl<'d> Walker<'d> {
 
     /// At the end of the line: is this the frame that was published?
     fn finish(&mut self) -> Result<(), Error> {
+        self.before = self.landmark();
         let Some(open) = self.open.take() else {
             return Ok(());
         };
@@ -318,30 +298,38 @@ impl<'d> Walker<'d> {
 }
 
 impl Open {
-    /// How long the next frame says it is; nothing of it was checked.
-    fn look(&mut self) -> io::Result<usize> {
-        let bytes = self.bytes.at(self.cursor.offset(), FRAME_HEADER_BYTES)?;
-        Ok(stated_bytes(bytes))
-    }
-
-    /// Takes the next frame, which says it has `bytes` bytes.
-    fn take(&mut self, bytes: usize) -> Result<FrameRef<'_>, Error> {
+    /// Takes the next frame.
+    #[inline]
+    fn take(&mut self, dir: &dyn Directory) -> Result<FrameRef<'_>, Error> {
         let offset = self.cursor.offset();
-        let bad = self.cursor.head().position.next();
-        let held = match self.bytes.at(offset, bytes) {
-            Ok(held) => held,
-            Err(error) => {
-                return Err(storage::failed(
-                    "read",
-                    file_name(self.segment.name()),
-                    error,
-                ));
+        let held = match &mut self.bytes {
+            Bytes::Mapped(sealed) => {
+                let from = usize::try_from(offset).unwrap_or(usize::MAX);
+                sealed.bytes().get(from..).unwrap_or(&[])
             }
+            Bytes::Copied(window) => match copied(window, offset) {
+                Ok(held) => held,
+                Err(error) => {
+                    let path = dir.path_of(&file_name(self.segment.name()));
+                    return Err(storage::failed("read", path, error));
+                }
+            },
         };
-        self.cursor
-            .step(held)
-            .map_err(|fault| damage(&self.segment, offset, bad, fault))
+        let bad = self.cursor.head().position.next();
+        match self.cursor.step(held) {
+            Ok(frame) => {
+                self.taken = Some(offset);
+                Ok(frame)
+            }
+            Err(fault) => Err(damage(&self.segment, offset, bad, fault)),
+        }
     }
+}
+
+/// The bytes of the frame at `offset`, as many as it says it has; nothing of them was checked.
+fn copied(window: &mut Window<Until>, offset: u64) -> io::Result<&[u8]> {
+    let bytes = stated_bytes(window.at(offset, FRAME_HEADER_BYTES)?);
+    window.at(offset, bytes)
 }
 
 pub(crate) fn damage(segment: &Segment, offset: u64, bad: Position, fault: Fault) -> Error {
@@ -356,39 +344,35 @@ pub(crate) fn damage(segment: &Segment, offset: u64, bad: Position, fault: Fault
 
 impl Frames for Walker<'_> {
     fn landmark(&self) -> Option<Landmark> {
-        self.at
+        let open = self.open.as_ref();
+        let taken = open.and_then(|open| open.taken.map(|offset| (open, offset)));
+        let Some((open, offset)) = taken else {
+            return self.before;
+        };
+        Some(Landmark {
+            segment: open.segment.name(),
+            head: open.cursor.head(),
+            offset,
+            end: open.cursor.offset(),
+        })
     }
 
     fn next(&mut self) -> Option<Result<FrameRef<'_>, Error>> {
         if self.failed {
             return None;
         }
-        match self.advance() {
-            Ok(None) => None,
-            Ok(Some(bytes)) => {
-                let Walker {
-                    open, at, failed, ..
-                } = self;
-                let open = open.as_mut()?;
-                let (segment, offset) = (open.segment.name(), open.cursor.offset());
-                let taken = open.take(bytes);
-                match &taken {
-                    Ok(frame) => {
-                        *at = Some(Landmark {
-                            segment,
-                            head: frame.header.head(),
-                            offset,
-                            end: offset + bytes as u64,
-                        })
-                    }
-                    Err(_) => *failed = true,
+        if !self.is_at_next() {
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
                 }
-                Some(taken)
-            }
-            Err(error) => {
-                self.failed = true;
-                Some(Err(error))
             }
         }
+        let taken = self.open.as_mut()?.take(self.dir);
+        self.failed = taken.is_err();
+        Some(taken)
     }
 }

@@ -2,6 +2,7 @@
 
 mod receipts;
 mod report;
+mod side_by_side;
 
 pub use receipts::ReceiptState;
 pub use report::{Accounts, Coverage, Finding, Kind, Outcome, Report, Skipped};
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use receipts::Witness;
+use side_by_side::Task;
 
 use crate::control::CONTROL_NAME;
 use crate::control::copy::PageCopy;
@@ -88,6 +90,8 @@ struct Survey {
     broken_seals: Vec<(SegmentName, Head)>,
     /// Segment files not looked through so far, with their sizes.
     unread: BTreeMap<SegmentName, u64>,
+    /// Segment files looked through.
+    read: Vec<SegmentName>,
 }
 
 /// One segment, looked through.
@@ -120,6 +124,7 @@ impl Survey {
             bad_omitted: 0,
             broken_seals: Vec::new(),
             unread: BTreeMap::new(),
+            read: Vec::new(),
             options,
         }
     }
@@ -134,18 +139,9 @@ impl Survey {
             .obstacles
             .extend(lineage.obstacles.iter().cloned());
         self.found.structure.extend(&lineage.damage);
-        for closed in &lineage.closed {
-            let name = closed.header.name();
-            open(look, name)
-                .and_then(|mut file| self.closed(closed, &mut file))
-                .unwrap_or_else(|error| self.unreadable(name, &error));
-            self.seal(look, closed);
-        }
-        if let Some(newest) = &lineage.newest {
-            open(look, newest.name())
-                .and_then(|mut file| self.newest(newest, &mut file))
-                .unwrap_or_else(|error| self.unreadable(newest.name(), &error));
-        }
+        let closed = lineage.closed.iter().map(Task::Closed);
+        let newest = lineage.newest.iter().map(Task::Newest);
+        self.side_by_side(look, &closed.chain(newest).collect::<Vec<_>>());
         for header in &lineage.unplaced {
             self.coverage.skip(
                 &header.name().to_string(),
@@ -163,8 +159,25 @@ impl Survey {
         self.left_over();
     }
 
+    fn look_at_closed(&mut self, look: &dyn Look, closed: &Closed) {
+        let name = closed.header.name();
+        open(look, name)
+            .and_then(|mut file| self.closed(closed, &mut file))
+            .unwrap_or_else(|error| self.unreadable(name, &error));
+        self.seal(look, closed);
+    }
+
+    fn look_at_newest(&mut self, look: &dyn Look, newest: &SegmentHeader) {
+        open(look, newest.name())
+            .and_then(|mut file| self.newest(newest, &mut file))
+            .unwrap_or_else(|error| self.unreadable(newest.name(), &error));
+    }
+
     /// Files that have no place in the log: their header is bad, or is another's.
     fn left_over(&mut self) {
+        for name in &self.read {
+            self.unread.remove(name);
+        }
         for (name, bytes) in std::mem::take(&mut self.unread) {
             self.coverage.accounts.unread += bytes;
             let name = name.to_string();
@@ -347,7 +360,7 @@ impl Survey {
     fn late(&mut self, header: &SegmentHeader, file: &mut File) -> io::Result<()> {
         let cursor = Cursor::new(header, self.options.checks);
         let looked = look_through(header, file, cursor, None, &mut |_| {})?;
-        self.unread.remove(&header.name());
+        self.read.push(header.name());
         self.coverage.accounts.late += file.len();
         self.found.late.push(Late {
             segment: header.name(),
@@ -380,7 +393,7 @@ impl Survey {
 
     /// Counts what was looked through.
     fn take(&mut self, looked: Looked, bytes: u64) -> Run {
-        self.unread.remove(&looked.run.segment);
+        self.read.push(looked.run.segment);
         self.coverage.segments += 1;
         self.coverage.accounts.add(&looked.accounts);
         self.coverage.bytes += bytes;

@@ -50,6 +50,15 @@ impl Witness {
         }
     }
 
+    /// Takes over what was seen behind: where both saw a frame at a position, the later one counts.
+    pub(super) fn take_over(&mut self, behind: Witness) {
+        for (position, chain) in behind.found {
+            if chain.is_some() {
+                self.found.insert(position, chain);
+            }
+        }
+    }
+
     pub(super) fn judge(
         &self,
         receipt: &Receipt,

@@ -93,6 +93,17 @@ impl Coverage {
         }
     }
 
+    /// Adds what was looked at elsewhere, with the same checks. The horizon is judged at the end.
+    pub(super) fn add(&mut self, other: Coverage) {
+        self.segments += other.segments;
+        self.bytes += other.bytes;
+        self.frames += other.frames;
+        self.seals += other.seals;
+        self.unsealed += other.unsealed;
+        self.accounts.add(&other.accounts);
+        self.skipped.extend(other.skipped);
+    }
+
     pub(super) fn skip(&mut self, what: &str, why: &'static str) {
         self.skipped.push(Skipped {
             what: what.to_owned(),

@@ -2,15 +2,16 @@
 
 use tenure_log::error::Next;
 use tenure_log::fault::Fault;
-use tenure_log::format::SEGMENT_HEADER_BYTES;
+use tenure_log::format::{SEGMENT_HEADER_BYTES, SegmentName};
+use tenure_log::frame::{Draft, Parts};
 use tenure_log::inspect::{Entry, inspect_all};
 use tenure_log::look::Look;
-use tenure_log::position::{Epoch, Position, Positions};
+use tenure_log::position::{Epoch, Position, Positions, Receipt, TimeMicros};
 use tenure_log::recovery::{Row, Writer};
 use tenure_log::scan::{Checks, ReadAt, Step};
-use tenure_log::verify::{Kind, Options, Outcome, Report, verify};
+use tenure_log::verify::{Kind, Options, Outcome, ReceiptState, Report, verify};
 
-use crate::store::{Builder, Files};
+use crate::store::{Builder, Files, STORE};
 
 fn report(files: &Files) -> Report {
     verify(files, &Options::default())
@@ -415,4 +416,83 @@ fn a_bad_header_of_the_newest_segment_is_damage_and_its_frames_stay_readable() {
     })
     .expect("listed");
     assert_eq!(frames, 9, "by the header of a sibling");
+}
+
+/// A store of seven segments, too large to be looked through by one thread alone, with something wrong in several.
+fn large_and_damaged() -> Builder {
+    let mut builder = Builder::born();
+    let draft = Draft {
+        time: TimeMicros(1),
+        parts: Parts {
+            facts: vec![7; 60],
+            texts: vec![8; 40],
+            bodies: vec![9; 200 << 10],
+        },
+    };
+    for segment in 0..7 {
+        if segment > 0 {
+            builder.rotate();
+        }
+        for _ in 0..5 {
+            builder.append_draft(&draft);
+        }
+    }
+    for damaged in [3, 4, 11, 12, 20, 31] {
+        let (segment, offset, len) = builder.frames[damaged];
+        builder.file(segment)[offset + len - 100] ^= 1;
+    }
+    let (newest, offset, _) = builder.frames[0];
+    builder.file(newest).extend_from_slice(&[0; 64]);
+    builder.file(newest)[offset + 20] ^= 1;
+    builder
+}
+
+/// The segments are looked through side by side, and the report is the same whichever of them is done first.
+#[test]
+fn a_report_does_not_depend_on_which_segment_is_read_first() {
+    /// Opens one segment late.
+    struct Late(Files, usize);
+    impl Look for Late {
+        fn names(&self) -> std::io::Result<Vec<String>> {
+            self.0.names()
+        }
+        fn open(&self, name: &str) -> std::io::Result<Box<dyn ReadAt>> {
+            if self.0.0.keys().nth(self.1).is_some_and(|late| late == name) {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+            }
+            self.0.open(name)
+        }
+        fn control(&self) -> std::io::Result<Option<Vec<u8>>> {
+            self.0.control()
+        }
+        fn seal(&self, segment: SegmentName) -> std::io::Result<Option<Vec<u8>>> {
+            self.0.seal(segment)
+        }
+    }
+    let builder = large_and_damaged();
+    let receipts = [14, builder.head.position.0].map(|position| Receipt {
+        store: STORE,
+        position: Position(position),
+        chain: builder.head.chain,
+    });
+    let options = Options {
+        receipts: receipts.to_vec(),
+        ..Options::default()
+    };
+    let report = verify(&builder.files, &options);
+    let segments: Vec<_> = report
+        .findings
+        .iter()
+        .map(|f| (f.segment, f.offset))
+        .collect();
+    assert!(segments.is_sorted(), "{segments:?}");
+    assert!(segments.len() >= 7, "{segments:?}");
+    assert_eq!(report.coverage.segments, 7);
+    assert!(matches!(
+        report.receipts[..],
+        [(_, ReceiptState::Differs { .. }), (_, ReceiptState::Kept)]
+    ));
+    for late in 0..7 {
+        assert_eq!(verify(&Late(builder.files.clone(), late), &options), report);
+    }
 }
