@@ -7,6 +7,7 @@
 
 pub mod again;
 pub mod agents;
+mod ahead;
 pub mod audit;
 pub mod authority;
 pub mod bundle;

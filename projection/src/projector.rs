@@ -1,14 +1,12 @@
 //! Drives projections along a log: from a state, to a position or the head, and on as the log grows.
 
-use tenure_core::apply::apply;
+use tenure_core::apply::{Applied, apply};
 use tenure_core::decide::stands;
 use tenure_core::event::Entry;
 use tenure_core::id::Position;
 use tenure_core::state::State;
-use tenure_log::frame::Depth;
 use tenure_log::journal::Deadline;
 
-use crate::entry;
 use crate::error::Error;
 use crate::projection::Projection;
 use crate::reader::Reader;
@@ -87,17 +85,17 @@ impl Projector {
 
     /// Shows one entry to the projections, then folds it. It has to be the one behind [`Projector::position`].
     pub fn feed(&mut self, entry: &Entry, projections: &mut [&mut dyn Projection]) {
-        let position = entry.at.position;
-        match entry.unknown {
-            Some(kind) => self.findings.push(Finding::Unknown { position, kind }),
-            None if stands(&self.state, entry) => {
-                for projection in projections {
-                    projection.apply(entry, &self.state);
-                }
+        if !projections.is_empty() && entry.unknown.is_none() && stands(&self.state, entry) {
+            for projection in projections {
+                projection.apply(entry, &self.state);
             }
-            None => self.findings.push(Finding::DoesNotStand(position)),
         }
-        apply(&mut self.state, entry);
+        let position = entry.at.position;
+        match (apply(&mut self.state, entry), entry.unknown) {
+            (_, Some(kind)) => self.findings.push(Finding::Unknown { position, kind }),
+            (Applied::Finding, None) => self.findings.push(Finding::DoesNotStand(position)),
+            (Applied::Honoured | Applied::Unproven | Applied::Unknown, None) => {}
+        }
     }
 
     /// Moves along a store to `to`, or to the newest position that can be shown.
@@ -120,10 +118,7 @@ impl Projector {
             return Ok(());
         }
         let next = Position(self.position().0 + 1);
-        reader.frames(next, asked, Depth::Whole, |frame| {
-            self.feed(&entry::decode(frame)?, projections);
-            Ok(true)
-        })
+        reader.each_entry(next, asked, |entry| self.feed(entry, projections))
     }
 
     /// Waits until the log goes on, or the deadline has passed, and moves to the newest position that can be shown.

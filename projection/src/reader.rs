@@ -206,9 +206,8 @@ impl Reader {
             });
         }
         let mut state = State::new();
-        self.frames(Position(1), position, Depth::Whole, |frame| {
-            apply(&mut state, &entry::decode(frame)?);
-            Ok(true)
+        self.each_entry(Position(1), position, |entry| {
+            apply(&mut state, entry);
         })?;
         Ok(state)
     }

@@ -9,8 +9,9 @@ use tenure_log::journal::Frames;
 use tenure_log::position;
 
 use super::Reader;
-use crate::entry;
 use crate::error::Error;
+use crate::store::marks;
+use crate::{ahead, entry};
 
 /// Entries in the order of positions; made by [`Reader::entries`]. After an error it is over.
 #[must_use = "iterators are lazy and do nothing unless they are consumed"]
@@ -39,6 +40,34 @@ impl Reader {
             false => Some(self.source.read_from(before, Depth::Whole)?),
         };
         Ok(Entries { frames, until })
+    }
+
+    /// Shows the entries from `from` to `to`, both included, to `each`, decoded in place of one another; on a second
+    /// processor where they are many.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or an entry does not decode: those before it were shown.
+    pub(crate) fn each_entry(
+        &self,
+        from: Position,
+        to: Position,
+        mut each: impl FnMut(&Entry),
+    ) -> Result<(), Error> {
+        if to < from {
+            return Ok(());
+        }
+        let before = position::Position(from.0.saturating_sub(1));
+        if ahead::pays(to.0 - before.0) {
+            let open = || marks::read_from(&*self.source, before, Depth::Whole);
+            let until = position::Position(to.0);
+            return ahead::decoded(open, until, |entry, _| each(entry)).map(drop);
+        }
+        let mut decoded = Entry::default();
+        self.frames(from, to, Depth::Whole, |frame| {
+            entry::decode_into(&mut decoded, frame)?;
+            each(&decoded);
+            Ok(true)
+        })
     }
 }
 

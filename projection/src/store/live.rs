@@ -6,12 +6,12 @@ use tenure_core::apply::{Applied, apply};
 use tenure_core::event::Entry;
 use tenure_core::state::State;
 use tenure_log::frame::{Depth, FrameRef};
-use tenure_log::journal::Landmark;
-use tenure_log::position::Head;
+use tenure_log::journal::{Frames, Landmark};
+use tenure_log::position::{Head, Position};
 
-use crate::entry;
 use crate::error::Error;
 use crate::source::Source;
+use crate::{ahead, entry};
 
 use crate::store::keys::{KeyDigest, Keys, Prior};
 use crate::store::shelf::Shelf;
@@ -93,14 +93,16 @@ impl Live {
             return Ok(());
         }
         let mark = self.mark.filter(|mark| mark.head == self.head);
-        let behind = match mark {
-            Some(mark) => source.read_behind(&mark, Depth::Whole)?,
-            None => None,
-        };
-        let mut frames = match behind {
-            Some(frames) => frames,
-            None => source.read_from(self.head.position, Depth::Whole)?,
-        };
+        let after = self.head.position;
+        if self.keys.is_none() && ahead::pays(newest.0 - after.0) {
+            let open = move || frames_behind(source, mark, after);
+            let last = ahead::decoded(open, newest, |entry, head| {
+                let _: Applied = self.apply(entry, head);
+            })?;
+            self.mark = last.or(self.mark);
+            return self.sound();
+        }
+        let mut frames = frames_behind(source, mark, after)?;
         while self.head.position < newest
             && let Some(frame) = frames.next()
         {
@@ -165,6 +167,21 @@ impl Live {
         if let Some(keys) = &mut self.keys {
             keys.insert(key, prior);
         }
+    }
+}
+
+fn frames_behind(
+    source: &dyn Source,
+    mark: Option<Landmark>,
+    after: Position,
+) -> Result<Box<dyn Frames + '_>, Error> {
+    let behind = match mark {
+        Some(mark) => source.read_behind(&mark, Depth::Whole)?,
+        None => None,
+    };
+    match behind {
+        Some(frames) => Ok(frames),
+        None => Ok(source.read_from(after, Depth::Whole)?),
     }
 }
 

@@ -10,11 +10,13 @@ use tenure_log::journal::{Deadline, Journal};
 use tenure_projection::entry;
 use tenure_projection::error::Error;
 use tenure_projection::projector::{Finding, Projector};
+use tenure_projection::store::Store;
 
 use crate::scene::Scene;
 
-/// Appends a copy of the frame at `position` to the log, as a program would that does not keep to the rules.
-fn replay_frame(scene: &Scene, position: u64, alter: impl Fn(&mut Fence)) {
+/// Appends copies of the frame at `position` to the log, as a program would that does not keep to the rules: one for each
+/// change of its fence.
+fn replay_frames(scene: &Scene, position: u64, alter: &[&dyn Fn(&mut Fence)]) {
     let mut copied = None;
     scene
         .store
@@ -30,21 +32,25 @@ fn replay_frame(scene: &Scene, position: u64, alter: impl Fn(&mut Fence)) {
         )
         .expect("the log reads");
     let (request, entry) = copied.expect("the frame is there");
-    let mut fence = entry.fence;
-    alter(&mut fence);
-    let decision = tenure_core::decide::Decision {
-        fence,
-        events: entry.events,
+    let draft = |alter: &&dyn Fn(&mut Fence)| {
+        let mut fence = entry.fence;
+        alter(&mut fence);
+        let decision = tenure_core::decide::Decision {
+            fence,
+            events: entry.events.clone(),
+        };
+        entry::draft(&request, &decision).expect("it fits into a frame")
     };
-    let draft = entry::draft(&request, &decision).expect("it fits into a frame");
     let known = scene.log.head().expect("the log reads");
-    let mut draft = Some(draft);
+    let mut drafts: Vec<_> = alter.iter().map(draft).collect();
     scene
         .log
-        .transact(known, Deadline::NEVER, &mut |_| {
-            draft.take().into_iter().collect()
-        })
+        .transact(known, Deadline::NEVER, &mut |_| std::mem::take(&mut drafts))
         .expect("a log in memory takes it");
+}
+
+fn replay_frame(scene: &Scene, position: u64, alter: impl Fn(&mut Fence)) {
+    replay_frames(scene, position, &[&alter]);
 }
 
 /// An entry whose fence was not current is shown to no projection, changes nothing, and is reported.
@@ -160,4 +166,58 @@ fn following_waits_for_what_is_still_to_come() {
         );
     });
     assert_eq!(words, ["registered", "noted"]);
+}
+
+/// A log long enough to be decoded on a second processor gives what one gives that is read entry by entry: the same
+/// entries shown in the same order, the same findings, the same state.
+#[test]
+fn a_long_log_gives_the_same_on_two_processors() {
+    let scene = Scene::new();
+    scene.play(
+        "register api
+         note one as=api@1
+         adopt api force=why",
+    );
+    let current: &dyn Fn(&mut Fence) = &|fence| {
+        let named = fence.named.as_mut().expect("a note names one");
+        named.number += 1;
+    };
+    let alter: Vec<_> = (0..1000)
+        .map(|n| {
+            if n % 7 == 0 {
+                &|_: &mut Fence| ()
+            } else {
+                current
+            }
+        })
+        .collect();
+    for _ in 0..17 {
+        replay_frames(&scene, 2, &alter);
+    }
+    let replay = |long: bool| {
+        let mut shown = Vec::new();
+        let mut look = |entry: &Entry, state: &State| shown.push((entry.clone(), state.at));
+        let mut projector = Projector::new();
+        if long {
+            projector.read(&scene.store, None, &mut [&mut look])
+        } else {
+            let entries = scene.store.entries(Position(1)).expect("the log reads");
+            entries.into_iter().try_for_each(|entry| {
+                projector.feed(&entry?, &mut [&mut look]);
+                Ok(())
+            })
+        }
+        .expect("the log reads");
+        (projector, shown)
+    };
+    let ((fast, fast_shown), (slow, slow_shown)) = (replay(true), replay(false));
+    assert_eq!(fast.position(), Position(17_003));
+    assert!(fast_shown == slow_shown, "other entries were shown");
+    assert_eq!(fast.findings(), slow.findings());
+    assert_eq!(fast.findings().len(), 17 * 143);
+    assert!(fast.state() == slow.state());
+    let host = std::sync::Arc::new(crate::scene::Stage::of_machine(1));
+    let log = std::sync::Arc::new(scene.log.clone());
+    let opened = Store::over(log, host).expect("it opens");
+    assert!(opened.view(Clone::clone).expect("it is readable") == *slow.state());
 }
