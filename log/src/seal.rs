@@ -3,6 +3,7 @@
 //! A seal is made later, by whoever has time, and never under a lock; a segment without one is whole all the same.
 //! Checksums and the chain show damage; a seal shows a file that was exchanged for another whole one.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -66,7 +67,12 @@ impl Seal {
     /// # Errors
     /// The system's answer.
     pub fn holds(&self, file: &dyn ReadAt) -> io::Result<bool> {
-        match hash(file, self.bytes) {
+        self.is_of(&Hashing::new(file, self.bytes))
+    }
+
+    /// The same of a file that was hashed while it was read.
+    pub(crate) fn is_of<R: ReadAt>(&self, file: &Hashing<R>) -> io::Result<bool> {
+        match file.finish() {
             Ok(hash) => Ok(hash == self.hash),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(error),
@@ -76,21 +82,81 @@ impl Seal {
 
 /// BLAKE3 of the first `bytes` bytes.
 fn hash(file: &dyn ReadAt, bytes: u64) -> io::Result<[u8; 32]> {
-    let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; 1 << 18];
-    let mut offset = 0;
-    while offset < bytes {
-        let want = usize::try_from(bytes - offset)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let read = file.read_at(&mut buffer[..want], offset)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+    Hashing::new(file, bytes).finish()
+}
+
+/// A file whose first bytes are hashed while somebody else reads them for a reason of his own.
+pub(crate) struct Hashing<R> {
+    file: R,
+    until: u64,
+    so_far: RefCell<SoFar>,
+}
+
+struct SoFar {
+    hasher: blake3::Hasher,
+    bytes: u64,
+}
+
+impl<R: ReadAt> Hashing<R> {
+    /// Of the first `until` bytes.
+    pub(crate) fn new(file: R, until: u64) -> Hashing<R> {
+        let so_far = SoFar {
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+        };
+        Hashing {
+            file,
+            until,
+            so_far: RefCell::new(so_far),
         }
-        hasher.update(&buffer[..read]);
-        offset += read as u64;
     }
-    Ok(*hasher.finalize().as_bytes())
+
+    /// The hash; what nobody read is read now.
+    ///
+    /// # Errors
+    /// The system's answer; [`io::ErrorKind::UnexpectedEof`] when the file is shorter.
+    pub(crate) fn finish(&self) -> io::Result<[u8; 32]> {
+        let mut buffer = Vec::new();
+        loop {
+            let offset = self.so_far.borrow().bytes;
+            if offset >= self.until {
+                return Ok(*self.so_far.borrow().hasher.finalize().as_bytes());
+            }
+            buffer.resize(1 << 18, 0);
+            if self.read_at(&mut buffer, offset)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+impl SoFar {
+    /// Takes what of `bytes`, which stand at `offset`, comes next.
+    fn see(&mut self, bytes: &[u8], offset: u64, until: u64) {
+        let left = usize::try_from(until.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let bytes = &bytes[..bytes.len().min(left)];
+        let known = self.bytes.checked_sub(offset).map(usize::try_from);
+        if let Some(Ok(known)) = known
+            && let Some(new) = bytes.get(known..)
+        {
+            self.hasher.update(new);
+            self.bytes += new.len() as u64;
+        }
+    }
+}
+
+impl<R: ReadAt> ReadAt for Hashing<R> {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.file.read_at(into, offset)?;
+        self.so_far
+            .borrow_mut()
+            .see(&into[..read], offset, self.until);
+        Ok(read)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
 }
 
 /// As `docs/format.md` says: lines of `name value`.
@@ -164,4 +230,51 @@ fn thirty_two(digits: &[u8]) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
     }
     Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three bytes at a time.
+    struct Slow(Vec<u8>);
+
+    impl ReadAt for Slow {
+        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+            let left = self.0.get(offset as usize..).unwrap_or(&[]);
+            let n = left.len().min(into.len()).min(3);
+            into[..n].copy_from_slice(&left[..n]);
+            Ok(n)
+        }
+
+        fn size(&self) -> io::Result<u64> {
+            Ok(self.0.len() as u64)
+        }
+    }
+
+    #[test]
+    fn a_hash_is_of_the_first_bytes_however_they_were_read() {
+        let bytes: Vec<u8> = (0..50).collect();
+        let ways: [&[u64]; 5] = [
+            &[],
+            &[0, 3, 6],
+            &[0, 2, 1, 4, 6],
+            &[9, 0, 30],
+            &[45, 48, 50, 60],
+        ];
+        for way in ways {
+            for until in [0, 1, 2, 3, 7, 49, 50] {
+                let file = Hashing::new(Slow(bytes.clone()), until);
+                for offset in way {
+                    let read = file.read_at(&mut [0; 8], *offset).expect("memory");
+                    assert_eq!(read, 50_usize.saturating_sub(*offset as usize).min(3));
+                }
+                let wanted = blake3::hash(&bytes[..until as usize]);
+                assert_eq!(&file.finish().expect("long enough"), wanted.as_bytes());
+            }
+            let file = Hashing::new(Slow(bytes.clone()), 51);
+            let error = file.finish().expect_err("too short");
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
 }

@@ -24,7 +24,7 @@ use crate::recovery::{
     Closed, ClosedRun, Found, Late, Lineage, Obstacle, SegmentFile, Writer, plan,
 };
 use crate::scan::{Checks, Cursor, ReadAt, Run, Source, Span, Step, Stop, Walk, Window, survey};
-use crate::seal::Seal;
+use crate::seal::{Hashing, Seal};
 
 /// What `verify` is told beside the bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -102,7 +102,13 @@ struct Looked {
     bad_omitted: u64,
 }
 
-type File = Window<Box<dyn ReadAt>>;
+/// Why there is no seal to hold a closed segment against.
+enum Unsealed {
+    None,
+    Other(&'static str),
+}
+
+type File = Window<Hashing<Box<dyn ReadAt>>>;
 
 impl Survey {
     fn new(options: Options) -> Survey {
@@ -147,12 +153,12 @@ impl Survey {
                 &header.name().to_string(),
                 "its end: nothing good says where it is",
             );
-            open(look, header.name())
+            open(look, header.name(), 0)
                 .and_then(|mut file| self.unplaced(header, &mut file))
                 .unwrap_or_else(|error| self.unreadable(header.name(), &error));
         }
         for late in &lineage.late {
-            open(look, late.name())
+            open(look, late.name(), 0)
                 .and_then(|mut file| self.late(late, &mut file))
                 .unwrap_or_else(|error| self.unreadable(late.name(), &error));
         }
@@ -161,14 +167,28 @@ impl Survey {
 
     fn look_at_closed(&mut self, look: &dyn Look, closed: &Closed) {
         let name = closed.header.name();
-        open(look, name)
-            .and_then(|mut file| self.closed(closed, &mut file))
-            .unwrap_or_else(|error| self.unreadable(name, &error));
-        self.seal(look, closed);
+        let sealed = self.seal_of(look, name);
+        // What is sealed is hashed on the way.
+        let until = sealed.as_ref().map_or(0, |seal| seal.bytes);
+        let file = open(look, name, until).and_then(|mut file| {
+            self.closed(closed, &mut file)?;
+            Ok(file)
+        });
+        let file = match file {
+            Ok(file) => Some(file),
+            Err(error) => {
+                self.unreadable(name, &error);
+                None
+            }
+        };
+        match sealed {
+            Ok(seal) => self.seal(look, &seal, closed, file),
+            Err(unsealed) => self.unsealed(name, unsealed),
+        }
     }
 
     fn look_at_newest(&mut self, look: &dyn Look, newest: &SegmentHeader) {
-        open(look, newest.name())
+        open(look, newest.name(), 0)
             .and_then(|mut file| self.newest(newest, &mut file))
             .unwrap_or_else(|error| self.unreadable(newest.name(), &error));
     }
@@ -290,32 +310,36 @@ impl Survey {
         Ok(())
     }
 
-    /// Holds a closed segment against its seal, where it has one.
-    fn seal(&mut self, look: &dyn Look, closed: &Closed) {
+    fn seal_of(&self, look: &dyn Look, name: SegmentName) -> Result<Seal, Unsealed> {
+        let bytes = match look.seal(name) {
+            Ok(None) => return Err(Unsealed::None),
+            Ok(Some(bytes)) => bytes,
+            Err(_) => return Err(Unsealed::Other("it could not be read")),
+        };
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        text.parse().map_err(|_| Unsealed::Other("it is no seal"))
+    }
+
+    fn unsealed(&mut self, name: SegmentName, why: Unsealed) {
+        match why {
+            Unsealed::None => self.coverage.unsealed += 1,
+            Unsealed::Other(why) => self.coverage.skip(&Seal::file_name(name), why),
+        }
+    }
+
+    /// Holds a closed segment against its seal. A file that could not be read through is tried again.
+    fn seal(&mut self, look: &dyn Look, seal: &Seal, closed: &Closed, file: Option<File>) {
         let name = closed.header.name();
-        let text = match look.seal(name) {
-            Ok(None) => {
-                self.coverage.unsealed += 1;
-                return;
-            }
-            Ok(Some(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
-            Err(_) => {
-                self.coverage
-                    .skip(&Seal::file_name(name), "it could not be read");
-                return;
-            }
-        };
-        let Ok(seal) = text.parse::<Seal>() else {
-            self.coverage.skip(&Seal::file_name(name), "it is no seal");
-            return;
-        };
         let stated = (name, closed.end, closed.end_offset);
         let frames = (closed.end.position.0).saturating_sub(closed.header.start().position.0);
         let same = (seal.segment, seal.end, seal.bytes) == stated && seal.frames == frames;
-        match look
-            .open(&name.to_string())
-            .and_then(|file| seal.holds(&*file))
-        {
+        let held = match file {
+            Some(file) => seal.is_of(file.file()),
+            None => look
+                .open(&name.to_string())
+                .and_then(|file| seal.holds(&*file)),
+        };
+        match held {
             Ok(true) if same => self.coverage.seals += 1,
             Ok(_) => self.broken_seals.push((name, closed.end)),
             Err(error) => self.unreadable(name, &error),
@@ -405,8 +429,9 @@ impl Survey {
     }
 }
 
-fn open(look: &dyn Look, name: SegmentName) -> io::Result<File> {
-    Window::new(look.open(&name.to_string())?)
+/// The first `hashed` bytes are hashed on the way.
+fn open(look: &dyn Look, name: SegmentName, hashed: u64) -> io::Result<File> {
+    Window::new(Hashing::new(look.open(&name.to_string())?, hashed))
 }
 
 fn frames_in(run: &Run) -> u64 {

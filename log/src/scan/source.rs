@@ -125,6 +125,11 @@ impl<R: ReadAt> Window<R> {
         })
     }
 
+    /// The file.
+    pub(crate) fn file(&self) -> &R {
+        &self.file
+    }
+
     /// Forgets what was read and takes the file's size again: somebody writes to it.
     ///
     /// # Errors
