@@ -19,7 +19,7 @@ pub mod progress;
 
 pub use human::Line;
 pub use json::Object;
-pub use progress::Progress;
+pub use progress::{Progress, watched};
 
 /// Heads of lists.
 pub const HEAD: Style = Style::new().bold();

@@ -1,6 +1,10 @@
 //! How far something long has come, for whoever waits at a terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Output;
@@ -8,6 +12,8 @@ use crate::fault::Stop;
 
 /// How often the bar is drawn again.
 const REDRAW: Duration = Duration::from_millis(100);
+/// How long one waits without being told anything.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Columns of the bar between its brackets.
 const BAR_COLUMNS: u64 = 30;
 
@@ -64,6 +70,41 @@ impl Progress {
         }
         Ok(())
     }
+}
+
+/// Does `work` on a thread of its own and meanwhile draws how much of `whole` is `done`, once it takes longer than a
+/// second. Where nothing is drawn, it is simply done.
+///
+/// # Errors
+/// When what was printed before cannot be written.
+pub fn watched<T: Send>(
+    out: &mut Output,
+    whole: u64,
+    done: &AtomicU64,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Stop> {
+    let mut progress = Progress::new(out, whole);
+    if !progress.shown {
+        return Ok(work());
+    }
+    let (over, is_over) = channel();
+    thread::scope(|scope| {
+        let working = scope.spawn(move || {
+            let worked = work();
+            drop::<Sender<()>>(over);
+            worked
+        });
+        let mut wait = PATIENCE;
+        let mut drawn = Ok(());
+        while is_over.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            wait = REDRAW;
+            drawn = drawn.and_then(|()| progress.at(out, done.load(Ordering::Relaxed)));
+        }
+        // A panic there is one here.
+        let worked = working.join().unwrap_or_else(|panic| resume_unwind(panic));
+        drawn.and_then(|()| progress.wipe(out))?;
+        Ok(worked)
+    })
 }
 
 fn bar(done: u64, whole: u64) -> String {

@@ -91,7 +91,7 @@ impl Args {
 }
 
 /// How many bytes there are to go through, as far as it can be told.
-fn size(place: &Path) -> u64 {
+pub(super) fn size(place: &Path) -> u64 {
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     match std::fs::read_dir(place.join("segments")) {
         Ok(entries) => entries.flatten().map(|entry| bytes(&entry.path())).sum(),

@@ -1,14 +1,20 @@
 //! `verify`: looks at every byte of a store and says what is wrong. Opens no store and changes nothing.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_projection::core::id::Position;
 use tenure_projection::core::state::Unproven;
-use tenure_projection::log::look::PlainDirectory;
+use tenure_projection::error::Error as ProjectionError;
+use tenure_projection::log::format::SegmentName;
+use tenure_projection::log::look::{Look, PlainDirectory};
 use tenure_projection::log::position::Receipt;
 use tenure_projection::log::recovery::Writer;
+use tenure_projection::log::scan::ReadAt;
 use tenure_projection::log::verify::{Kind, Options, Outcome, ReceiptState, Report, verify};
 use tenure_projection::projector::{Finding, Projector};
 use tenure_projection::reader::Reader;
@@ -16,10 +22,14 @@ use tenure_projection::reader::Reader;
 use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
-use crate::output::{BAD, DIM, HEAD, Object, PLAIN, WARN};
+use crate::output::{BAD, DIM, HEAD, Object, PLAIN, WARN, watched};
+
+use super::inspect::size;
 
 /// How long a frame may be on its way before it is looked at again: a write takes some ten microseconds.
 const SETTLE: Duration = Duration::from_millis(100);
+/// Frames replayed before it is said how far it has come: some hundredths of a second.
+const STEP_FRAMES: u64 = 100_000;
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
@@ -67,8 +77,8 @@ impl Args {
         if receipts.is_empty() {
             exists(&dir)?;
         }
-        let report = settled(&dir, receipts);
-        let verified = replayed(ctx, &dir, report);
+        let report = settled(ctx, &dir, receipts)?;
+        let verified = replayed(ctx, &dir, report)?;
         if ctx.out.is_json() {
             ctx.out.object(&object(&verified))?;
         } else {
@@ -99,24 +109,77 @@ pub fn exists(dir: &Path) -> Result<(), Stop> {
 
 /// Looks; and where a frame seems to be on its way, looks again: one that still is after a while is not being
 /// written by anybody.
-fn settled(dir: &Path, receipts: Vec<Receipt>) -> Report {
-    let look = PlainDirectory::new(dir);
+fn settled(ctx: &mut Context, dir: &Path, receipts: Vec<Receipt>) -> Result<Report, Stop> {
+    let look = Counting {
+        look: PlainDirectory::new(dir),
+        read: Arc::default(),
+    };
     let mut options = Options {
         writer: Writer::Live,
         receipts,
         ..Options::default()
     };
-    let first = verify(&look, &options);
+    let mut looked = |options: &Options| {
+        look.read.store(0, Ordering::Relaxed);
+        watched(&mut ctx.out, size(dir), &look.read, || {
+            verify(&look, options)
+        })
+    };
+    let first = looked(&options)?;
     let Some(place) = in_flight(&first) else {
-        return first;
+        return Ok(first);
     };
     std::thread::sleep(SETTLE);
-    let second = verify(&look, &options);
+    let second = looked(&options)?;
     if in_flight(&second) != Some(place) {
-        return second;
+        return Ok(second);
     }
     options.writer = Writer::Gone;
-    verify(&look, &options)
+    looked(&options)
+}
+
+/// A store's directory of which it is counted how many bytes were read.
+struct Counting {
+    look: PlainDirectory,
+    read: Arc<AtomicU64>,
+}
+
+impl Look for Counting {
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.look.names()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(CountedFile {
+            file: self.look.open(name)?,
+            read: self.read.clone(),
+        }))
+    }
+
+    fn control(&self) -> io::Result<Option<Vec<u8>>> {
+        self.look.control()
+    }
+
+    fn seal(&self, segment: SegmentName) -> io::Result<Option<Vec<u8>>> {
+        self.look.seal(segment)
+    }
+}
+
+struct CountedFile {
+    file: Box<dyn ReadAt>,
+    read: Arc<AtomicU64>,
+}
+
+impl ReadAt for CountedFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.file.read_at(into, offset)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
 }
 
 fn in_flight(report: &Report) -> Option<(String, u64)> {
@@ -131,7 +194,7 @@ fn in_flight(report: &Report) -> Option<(String, u64)> {
 }
 
 /// Where the bytes are good, replays what they say: every fence has to stand at its position.
-fn replayed(ctx: &Context, dir: &Path, report: Report) -> Verified {
+fn replayed(ctx: &mut Context, dir: &Path, report: Report) -> Result<Verified, Stop> {
     let mut verified = Verified {
         report,
         rules: Vec::new(),
@@ -142,23 +205,45 @@ fn replayed(ctx: &Context, dir: &Path, report: Report) -> Verified {
     if !matches!(verified.report.outcome, Outcome::Clean | Outcome::TornTail) {
         verified.skipped =
             Some("the frames have to be good before their content is replayed".to_owned());
-        return verified;
+        return Ok(verified);
     }
+    let host = ctx.host();
+    let whole = verified.report.end.map_or(0, |end| end.head.position.0);
+    let passed = AtomicU64::new(0);
     let mut projector = Projector::new();
-    let read = Reader::open(dir, ctx.host()).and_then(|reader| {
+    let mut compared = None;
+    let read = watched(&mut ctx.out, whole, &passed, || {
+        let reader = Reader::open(dir, host)?;
         if let Some(snapshot) = reader.snapshot()? {
             let position = snapshot.at.position;
-            projector.read(&reader, Some(position), &mut [])?;
-            verified.snapshot = Some((position, *projector.state() == snapshot));
+            move_to(&mut projector, &reader, position, &passed)?;
+            compared = Some((position, *projector.state() == snapshot));
         }
-        projector.read(&reader, None, &mut [])
-    });
+        let head = Position(reader.head()?.position.0);
+        move_to(&mut projector, &reader, head, &passed)
+    })?;
+    verified.snapshot = compared;
     if let Err(error) = read {
         verified.skipped = Some(error.to_string());
     }
     verified.rules = projector.findings().to_vec();
     verified.unproven = projector.state().unproven.clone();
-    verified
+    Ok(verified)
+}
+
+/// Replays up to a position, in steps, so that somebody can be told how far it has come.
+fn move_to(
+    projector: &mut Projector,
+    reader: &Reader,
+    to: Position,
+    passed: &AtomicU64,
+) -> Result<(), ProjectionError> {
+    while projector.position() < to {
+        let step = Position(projector.position().0.saturating_add(STEP_FRAMES).min(to.0));
+        projector.read(reader, Some(step), &mut [])?;
+        passed.store(step.0, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 impl Verified {
