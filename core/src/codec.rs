@@ -3,6 +3,7 @@
 //! Everything that names bincode stands in this file and in [`v1`]; the bytes are the contract, the crate is
 //! not.
 
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bincode::Decode;
@@ -12,6 +13,18 @@ use bincode::de::read::SliceReader;
 use bincode::error::{DecodeError, EncodeError};
 
 pub mod v1;
+
+/// Why a value does not encode, or bytes do not decode as one. What the encoder said is for people only.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The value does not encode.
+    #[error("the value does not encode: {0}")]
+    Unencodable(String),
+    /// The bytes are not the encoding of such a value.
+    #[error("the bytes do not decode: {0}")]
+    Undecodable(String),
+}
 
 fn standard() -> Configuration {
     config::standard()
@@ -74,16 +87,16 @@ pub(crate) fn split_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// Encodes a value on its own: snapshots and state digests.
 ///
 /// # Errors
-/// Whatever the encoder says; for types of this crate, never.
-pub fn encode<T: bincode::Encode>(value: &T) -> Result<Vec<u8>, EncodeError> {
-    bincode::encode_to_vec(value, standard())
+/// [`Error::Unencodable`]; for types of this crate, never.
+pub fn encode<T: bincode::Encode>(value: &T) -> Result<Vec<u8>, Error> {
+    bincode::encode_to_vec(value, standard()).map_err(|error| Error::Unencodable(error.to_string()))
 }
 
 /// The BLAKE3 hash of a value's encoding: equal states of one log have equal digests.
 ///
 /// # Errors
 /// As [`encode`].
-pub fn digest<T: bincode::Encode>(value: &T) -> Result<[u8; 32], EncodeError> {
+pub fn digest<T: bincode::Encode>(value: &T) -> Result<[u8; 32], Error> {
     Ok(*blake3::hash(&encode(value)?).as_bytes())
 }
 
@@ -94,15 +107,16 @@ pub fn digest<T: bincode::Encode>(value: &T) -> Result<[u8; 32], EncodeError> {
 /// as a constant, hence the steps.
 ///
 /// # Errors
-/// A fault for any other bytes. What is allocated is bounded by the length of `bytes`.
-pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, DecodeError> {
-    match bytes.len() {
+/// [`Error::Undecodable`] for any other bytes. What is allocated is bounded by the length of `bytes`.
+pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, Error> {
+    let decoded = match bytes.len() {
         0..=0xffff => within::<T, 0x40_0000>(bytes),
         0x1_0000..=0xf_ffff => within::<T, 0x400_0000>(bytes),
         0x10_0000..=0xff_ffff => within::<T, 0x4000_0000>(bytes),
         0x100_0000..=0xfff_ffff => within::<T, { usize::MAX >> 30 }>(bytes),
         _ => within::<T, { usize::MAX >> 25 }>(bytes),
-    }
+    };
+    decoded.map_err(|error| Error::Undecodable(error.to_string()))
 }
 
 /// Reads values one after the other, which must fill `bytes` exactly. What is allocated is bounded as in
@@ -131,7 +145,17 @@ pub(crate) type Reading<'a> = DecoderImpl<
 mod tests {
     use alloc::vec::Vec;
 
-    use super::{split_number, standard};
+    use super::{Error, decode, encode, split_number, standard};
+
+    #[test]
+    fn what_does_not_decode_is_told_in_words_of_this_crate() {
+        let bytes = encode(&300_u64).expect("a number encodes");
+        assert_eq!(decode::<u64>(&bytes), Ok(300));
+        for wrong in [&bytes[..2], &[bytes.as_slice(), &[0]].concat()] {
+            let error = decode::<u64>(wrong).expect_err("too few or too many");
+            assert!(matches!(error, Error::Undecodable(_)), "{error:?}");
+        }
+    }
 
     #[test]
     fn numbers_are_split_off_as_bincode_reads_them() {
