@@ -563,3 +563,25 @@ pub struct Request {
     /// The clock when it was asked.
     pub time: Time,
 }
+
+impl Request {
+    /// What the store asks of itself: under nobody's token, by nobody's force, of no holder, with no key, and with no
+    /// bodies. `origin.actor` is one of `texts`.
+    #[must_use]
+    pub fn of_the_store(command: Command, origin: Origin, texts: Texts, time: Time) -> Self {
+        Self {
+            input: Input {
+                command,
+                origin,
+                presented: None,
+                force: None,
+                evidence: None,
+                key: None,
+                require: None,
+            },
+            texts,
+            bodies: Bodies::default(),
+            time,
+        }
+    }
+}

@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::command::{Branch, BranchInTree, Revert};
-use crate::event::{Branched, Claimed, Delegated, Event, Registered, Reverted, TreeFence};
+use crate::event::{Branched, Claimed, Delegated, Event, Reverted, TreeFence};
 use crate::generation::Generation;
 use crate::history::{FoundRecord, Point};
 use crate::id::{Position, SessionNo};
@@ -17,22 +17,23 @@ use crate::text::TextId;
 use super::Decision;
 use super::adopt::{Target, claimed, takeover};
 use super::guard::Ask;
-use super::session::grant;
+use super::session::{Newcomer, grant};
 
 /// Makes a session whose history begins as that of another (BRN-1), the root of a tree of its own. One frame:
 /// whoever finds the name free gets it, and everybody else `name-taken` (BRN-3).
 pub(super) fn branch(ask: Ask<'_>, c: &Branch) -> Result<Decision, Refusal> {
     let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
-    let (session, generation) = newcomer(ask.state);
-    let registered = Registered {
-        session,
+    let (session, generation) = number_and_generation(ask.state);
+    let new = Newcomer {
         name: c.name,
-        generation,
         bearer: c.bearer,
-        labels: c.labels.clone(),
-        checkout: c.checkout.clone(),
+        labels: &c.labels,
+        checkout: c.checkout.as_ref(),
     };
-    let events = vec![registered.into(), branched(ask, source, at).into()];
+    let events = vec![
+        new.registered(session, generation),
+        branched(ask, source, at).into(),
+    ];
     Ok(grant(session, None, generation, None, events))
 }
 
@@ -61,14 +62,12 @@ pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision,
         }
     };
     let (source, at) = source(ask, c.source, c.name, c.at, c.found)?;
-    let (session, generation) = newcomer(ask.state);
-    let registered = Registered {
-        session,
+    let (session, generation) = number_and_generation(ask.state);
+    let new = Newcomer {
         name: c.name,
-        generation,
         bearer: c.bearer,
-        labels: c.labels.clone(),
-        checkout: c.checkout.clone(),
+        labels: &c.labels,
+        checkout: c.checkout.as_ref(),
     };
     let delegated = Delegated {
         session,
@@ -78,7 +77,7 @@ pub(super) fn branch_in_tree(ask: Ask<'_>, c: &BranchInTree) -> Result<Decision,
     let mut events = Vec::with_capacity(4);
     events.extend(joining.claimed.map(Event::from));
     events.extend([
-        registered.into(),
+        new.registered(session, generation),
         delegated.into(),
         branched(ask, source, at).into(),
     ]);
@@ -109,14 +108,14 @@ fn claiming(ask: Ask<'_>, c: &BranchInTree, parent: SessionNo) -> Result<Joining
 }
 
 /// The number and generation that a new name gets.
-fn newcomer(state: &State) -> (SessionNo, Generation) {
+fn number_and_generation(state: &State) -> (SessionNo, Generation) {
     let session = SessionNo(state.sessions.len() as u64);
     (session, Generation::first(state.incarnation))
 }
 
 fn branched(ask: Ask<'_>, source: SessionNo, at: Option<Point>) -> Branched {
     Branched {
-        session: newcomer(ask.state).0,
+        session: number_and_generation(ask.state).0,
         source,
         at,
         first_envelope: ask.state.next_envelope(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tenure_core::apply::apply;
-use tenure_core::command::{Command, Input, Lose, Origin, Regained, Request, Settle, Settlement};
+use tenure_core::command::{Command, Lose, Origin, Regained, Request, Settle, Settlement};
 use tenure_core::decide::{decide, is_unproven};
 use tenure_core::event::{Entry, Event, FenceKind};
 use tenure_core::generation::Generation;
@@ -12,7 +12,7 @@ use tenure_core::holder::HostId;
 use tenure_core::id::{DispatchNo, Moment, Position, SessionNo, Time};
 use tenure_core::limits::LABEL_BYTES_MAX;
 use tenure_core::state::State;
-use tenure_core::text::{Bodies, Texts};
+use tenure_core::text::Texts;
 use tenure_log::frame::{Draft, FrameRef};
 use tenure_log::position::{self, Incarnation, TimeMicros};
 use tenure_log::salvage::{Lost, Report as Bytes, Scribe};
@@ -245,25 +245,13 @@ impl<'c> Chronicle<'c> {
     fn request(&self, command: Command, mut texts: Texts, time: Time) -> Request {
         let actor = texts.add(self.actor.as_bytes());
         let (uid, pid, host) = self.origin;
-        Request {
-            input: Input {
-                command,
-                origin: Origin {
-                    actor,
-                    uid,
-                    pid,
-                    host,
-                },
-                presented: None,
-                force: None,
-                evidence: None,
-                key: None,
-                require: None,
-            },
-            texts,
-            bodies: Bodies::default(),
-            time,
-        }
+        let origin = Origin {
+            actor,
+            uid,
+            pid,
+            host,
+        };
+        Request::of_the_store(command, origin, texts, time)
     }
 
     /// Decides, encodes and folds a frame of the salvage's own.

@@ -4,13 +4,13 @@
 use parking_lot::Mutex;
 use tenure_core::apply::Applied;
 use tenure_core::codec::v1::Encoded;
-use tenure_core::command::{Command, Input, Origin, Request, SetAside};
+use tenure_core::command::{Command, Origin, Request, SetAside};
 use tenure_core::decide::{Decision, decide, refused};
 use tenure_core::event::{Entry, Event};
 use tenure_core::id::{Moment, Position};
 use tenure_core::limits::REFUSED_BODY_BYTES_MAX;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::text::{Bodies, Texts};
+use tenure_core::text::Texts;
 use tenure_log::frame::Draft;
 use tenure_log::journal::Tail;
 use tenure_log::position::Head;
@@ -97,23 +97,11 @@ fn set_aside(
         bytes: torn.bytes,
         file: texts.add(torn.quarantine.as_bytes()),
     };
-    let mut request = Request {
-        input: Input {
-            command: command.into(),
-            origin: Origin {
-                actor,
-                ..asked.input.origin
-            },
-            presented: None,
-            force: None,
-            evidence: None,
-            key: None,
-            require: None,
-        },
-        texts,
-        bodies: Bodies::default(),
-        time: asked.time,
+    let origin = Origin {
+        actor,
+        ..asked.input.origin
     };
+    let mut request = Request::of_the_store(command.into(), origin, texts, asked.time);
     match decide(&live.state, &request) {
         Ok(decision) if !decision.events.is_empty() => {
             append(live, &mut request, decision, None, at, drafts).map(drop)
