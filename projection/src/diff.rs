@@ -1,14 +1,14 @@
 //! What differs between two states of one log: subject by subject, in words.
 
-use tenure_core::id::{DispatchNo, EnvelopeNo, RefusalNo, SessionNo};
-use tenure_core::state::{Holder, Session, State, TreeStanding};
+use tenure_core::id::{DispatchNo, EnvelopeNo, RefusalNo, RoleNo, SessionNo};
+use tenure_core::state::{Holder, Role, Session, State, TreeStanding};
 
 use crate::views::{code_word, shown};
 
 /// Something that one state says otherwise than the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// What it is about: a session's name, `d1`, `e1`, `r1`, or `store`.
+    /// What it is about: a session's name, `d1`, `e1`, `r1`, `role:R@S`, `policy:P`, or `store`.
     pub subject: String,
     /// Which of its properties.
     pub what: &'static str,
@@ -21,8 +21,8 @@ pub struct Change {
 /// Properties in words, always in the same order.
 type Facts = Vec<(&'static str, String)>;
 
-/// Everything that `after` says otherwise than `before`: the store, then sessions, dispatches, envelopes and
-/// refusals, each by number.
+/// Everything that `after` says otherwise than `before`: the store, then sessions, dispatches, envelopes,
+/// refusals, roles and policies, each by number.
 ///
 /// Both have to be states of one log. Where the newest frame stands, and when a session was last heard of, is no
 /// difference.
@@ -84,7 +84,30 @@ pub fn diff(before: &State, after: &State) -> Vec<Change> {
             );
         }
     }
+    roles_and_policies(before, after, &mut changes);
     changes
+}
+
+fn roles_and_policies(before: &State, after: &State, changes: &mut Vec<Change>) {
+    let next = before.next_role().max(after.next_role());
+    for number in (0..next.0).map(RoleNo) {
+        if before.role(number) != after.role(number) {
+            let (then, now) = (role(before, number), role(after, number));
+            let named = if now.is_some() { after } else { before };
+            let subject = role_name(named, number);
+            compare(&subject, then.as_ref(), now.as_ref(), changes);
+        }
+    }
+    let count = before.policies.len().max(after.policies.len());
+    for number in 0..count {
+        if before.policies.get(number) != after.policies.get(number) {
+            let (then, now) = (policy(before, number), policy(after, number));
+            let named = if now.is_some() { after } else { before };
+            let place = named.policies[number].scope.path;
+            let subject = format!("policy:{}", shown(named.pool.get(place)));
+            compare(&subject, then.as_ref(), now.as_ref(), changes);
+        }
+    }
 }
 
 fn compare(subject: &str, before: Option<&Facts>, after: Option<&Facts>, into: &mut Vec<Change>) {
@@ -116,6 +139,9 @@ fn store(state: &State) -> Facts {
     let mut facts = vec![("incarnation", state.incarnation.to_string())];
     if !findings.is_empty() {
         facts.push(("findings", findings.join(", ")));
+    }
+    if let Some(since) = state.unproven.last().filter(|u| u.until.is_none()) {
+        facts.push(("unproven", format!("since {}", since.since)));
     }
     facts
 }
@@ -170,6 +196,10 @@ fn session(state: &State, number: SessionNo) -> Option<Facts> {
         ),
         ("generation", record.generation.to_string()),
     ];
+    if record.history.count() > 0 {
+        let (count, tip) = (record.history.count(), record.history.tip_position());
+        facts.push(("history", format!("{count} records, the newest at {tip}")));
+    }
     facts.extend(record.holder.map(|h| ("holder", holder(state, &h))));
     facts.extend(tree(state, number, record));
     let labels = record
@@ -219,6 +249,9 @@ fn dispatch(state: &State, number: DispatchNo) -> Option<Facts> {
             facts.push(("writes", writes.join(", ")));
         }
     }
+    if state.blocked.contains_key(&number) {
+        facts.push(("needs", "a person".to_owned()));
+    }
     Some(facts)
 }
 
@@ -244,4 +277,29 @@ fn refusal(state: &State, number: RefusalNo) -> Option<Facts> {
         ("count", record.count.to_string()),
         ("bodies", record.bodies.len().to_string()),
     ])
+}
+
+fn role_name(state: &State, number: RoleNo) -> String {
+    let name = |role: &Role| {
+        let text = |symbol| shown(state.pool.get(symbol));
+        format!("role:{}@{}", text(role.name), text(role.scope.text))
+    };
+    state.role(number).map(name).unwrap_or_default()
+}
+
+fn role(state: &State, number: RoleNo) -> Option<Facts> {
+    let record = state.role(number)?;
+    let mut facts = vec![("role_generation", record.generation.to_string())];
+    let holding = record.holding.as_ref();
+    facts.extend(holding.map(|h| ("session", shown(state.name(h.session).as_bytes()))));
+    Some(facts)
+}
+
+fn policy(state: &State, number: usize) -> Option<Facts> {
+    let policy = state.policies.get(number)?;
+    let mut facts = vec![("rule", policy.rule.as_str().to_owned())];
+    if policy.shared {
+        facts.push(("shared", "by every host".to_owned()));
+    }
+    Some(facts)
 }

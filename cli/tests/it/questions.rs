@@ -1,6 +1,14 @@
 //! Questions over history: timeline, why, audit, diff, replay, receipt.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use serde_json::{Value, json};
+use tenure_projection::call::{Bearer, Call, Verb};
+use tenure_projection::core::holder::{Bearing, Sighting};
+use tenure_projection::core::id::{Name, Time, Token};
+use tenure_projection::host::{Host, HostError, ProcessChoice, System, This};
+use tenure_projection::store::{OpenOptions, Store};
 
 use crate::terminal::Terminal;
 
@@ -278,4 +286,162 @@ fn bisect_finds_where_the_state_turned() {
     assert_eq!(find("true").code, 64, "it never turns");
     assert_eq!(find("false").code, 64, "it had turned before");
     assert_eq!(find("exit 127").code, 64);
+}
+
+/// What changed is told of roles, policies, blocked work and histories too, by `diff`, by `why`, and to what `bisect` runs.
+#[test]
+fn what_changed_is_told_of_rights_and_histories() {
+    let user = Terminal::new();
+    user.play(
+        "register api --pid none
+         role take command --scope ws --as api@1
+         policy set refuse --scope /srv
+         record one --as api@1
+         role clear command --scope ws --reason gone
+         dispatch pay --to api
+         accept d1 --as api@1
+         report d1 --as api@1 --outcome blocked",
+    );
+    let told = |changes: &Value| -> Vec<(String, String, Value, Value)> {
+        let text = |v: &Value| v.as_str().expect("a text").to_owned();
+        let list = changes.as_array().expect("a list");
+        list.iter()
+            .map(|c| {
+                let (subject, what) = (text(&c["subject"]), text(&c["what"]));
+                (subject, what, c["before"].clone(), c["after"].clone())
+            })
+            .collect()
+    };
+    let change = |subject: &str, what: &str, before: Value, after: Value| {
+        (subject.to_owned(), what.to_owned(), before, after)
+    };
+    let why = user.json("why 5");
+    assert!(
+        told(&why["changes"]).contains(&change(
+            "role:command@ws",
+            "session",
+            json!("api"),
+            Value::Null
+        )),
+        "{why}"
+    );
+    let all = told(&user.json("diff 1 8")["changes"]);
+    for expected in [
+        change(
+            "role:command@ws",
+            "role_generation",
+            Value::Null,
+            json!("2"),
+        ),
+        change("policy:/srv", "rule", Value::Null, json!("refuse")),
+        change(
+            "api",
+            "history",
+            Value::Null,
+            json!("1 records, the newest at 4"),
+        ),
+        change("d1", "needs", Value::Null, json!("a person")),
+    ] {
+        assert!(all.contains(&expected), "{expected:?}: {all:?}");
+    }
+    let people = user.run("diff 2 5").ended(0).out;
+    assert!(
+        people.contains("role:command@ws\n  role_generation: 1 -> 2\n  session: api -> none"),
+        "{people}"
+    );
+    let predicate = "grep -q '\"role\":\"command\"' && exit 1 || exit 0";
+    let found = user
+        .args(&["--json", "bisect", "--", "sh", "-c", predicate])
+        .ended(0);
+    assert_eq!(found.object()["position"], 2);
+}
+
+/// This machine with a clock that a test sets.
+#[derive(Debug)]
+struct Wound {
+    machine: System,
+    clock: AtomicI64,
+}
+
+impl Host for Wound {
+    fn now(&self) -> Time {
+        Time(self.clock.load(Ordering::Relaxed))
+    }
+
+    fn this(&self) -> This {
+        self.machine.this()
+    }
+
+    fn bearing(&self, choice: ProcessChoice) -> Result<Bearing, HostError> {
+        self.machine.bearing(choice)
+    }
+
+    fn sight(&self, record: &Bearing) -> Sighting {
+        self.machine.sight(record)
+    }
+
+    fn remember_boot(&self) -> Result<(), HostError> {
+        self.machine.remember_boot()
+    }
+}
+
+/// AUD-1: a time that the clock of the log passed more than once is at several positions: the answer is for the newest,
+/// and the others are said.
+#[test]
+fn a_time_that_the_clock_passed_twice_is_at_several_positions() {
+    /// 2027-01-15T08:00:00Z.
+    const MORNING: i64 = 1_800_000_000_000_000;
+    let user = Terminal::new();
+    let host = Arc::new(Wound {
+        machine: System::new(&user.file("host")),
+        clock: AtomicI64::new(MORNING),
+    });
+    let options = OpenOptions::new(user.store()).create(true);
+    let store = Store::open(&options, host.clone()).expect("it opens");
+    let register = Verb::Register {
+        name: Name::parse("api").expect("a name"),
+        bearer: Bearer {
+            process: ProcessChoice::None,
+            ..Bearer::itself()
+        },
+        labels: Vec::new(),
+        checkout: None,
+    };
+    let token: Token = "api@1".parse().expect("a token");
+    let mut call = Call::new(register);
+    for seconds in [10, 20, 15, 30] {
+        host.clock
+            .store(MORNING + seconds * 1_000_000, Ordering::Relaxed);
+        store
+            .submit(call)
+            .and_then(|t| t.wait())
+            .expect("it is done");
+        let note = Verb::Note {
+            body: b"on".to_vec(),
+            on: None,
+        };
+        call = Call::new(note).under(&token);
+    }
+    drop(store);
+    let at = |second: u32| format!("--at 2027-01-15T08:00:{second}Z");
+    let asked = user.json(&format!("who api {}", at(17)));
+    assert_eq!(
+        (&asked["at"]["position"], &asked["also"]),
+        (&json!(3), &json!([1])),
+        "{asked}"
+    );
+    let people = user.run(&format!("who api {}", at(17))).ended(0).out;
+    assert!(
+        people.contains("passed that time more than once: position 3 is taken, 1 would do as well"),
+        "{people}"
+    );
+    let once = user.json(&format!("who api {}", at(25)));
+    assert_eq!(
+        (&once["at"]["position"], &once["also"]),
+        (&json!(3), &json!([])),
+        "{once}"
+    );
+    let replayed = user.list("replay --to 2027-01-15T08:00:17Z");
+    let also = replayed.iter().find_map(|o| o.get("also"));
+    assert_eq!(also, Some(&json!([1])), "{replayed:?}");
 }

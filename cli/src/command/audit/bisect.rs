@@ -29,8 +29,8 @@ pub struct Args {
     /// Where to end: here it has to fail [default: the newest position]
     #[arg(long, value_name = "WHEN")]
     to: Option<String>,
-    /// A command that is given the state on its standard input, one JSON object a line as `sessions`, `work` and
-    /// `inbox` print them, and its position in TENURE_POSITION; it exits 0 while all is as before, and 1 to 125 once
+    /// A command that is given the state on its standard input, one JSON object a line as `sessions`, `work`,
+    /// `inbox` and `role list` print them, and its position in TENURE_POSITION; it exits 0 while all is as before, and 1 to 125 once
     /// it has turned
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -133,5 +133,6 @@ fn told(reader: &Reader, state: &State) -> Result<Vec<u8>, tenure_projection::er
             put(json::envelope(&envelope));
         }
     }
+    lens.roles().for_each(|role| put(json::role(&role)));
     Ok(bytes)
 }
