@@ -7,9 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tenure_core::generation::Generation;
-use tenure_core::id::{DispatchNo, Position, SessionNo};
-use tenure_core::state::DispatchState;
+use tenure_core::id::{Position, SessionNo};
 use tenure_log::look::PlainDirectory;
 use tenure_log::salvage::{self, Report as Bytes};
 use tenure_log::storage::Storage;
@@ -20,7 +18,11 @@ use crate::error::Error;
 use crate::host::Host;
 
 mod chronicle;
+mod loss;
 mod place;
+mod rights;
+
+pub use loss::{ItemLoss, KeyLoss, LostKey, RoleLoss, SessionLoss, TreeLoss};
 
 use chronicle::Chronicle;
 use place::{Building, Guard};
@@ -49,40 +51,6 @@ pub struct Order {
     pub reason: String,
 }
 
-/// A session about which lost frames may have said something.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SessionLoss {
-    /// Its number.
-    pub number: SessionNo,
-    /// Its name, also where only a later frame has it; a made-up one where none does.
-    pub name: String,
-    /// Its generation as far as it was known before the loss; none when it was introduced in a lost frame.
-    pub before: Option<Generation>,
-    /// The newest generation that a frame behind the loss names; none when no frame does.
-    pub seen: Option<Generation>,
-}
-
-impl SessionLoss {
-    /// Whether a frame about it is certainly lost; otherwise one may be.
-    #[must_use]
-    pub fn is_certain(&self) -> bool {
-        self.before.is_none() || self.seen > self.before
-    }
-}
-
-/// A dispatch about which lost frames may have said something.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ItemLoss {
-    /// Its number.
-    pub dispatch: DispatchNo,
-    /// Its item; none when the frame that gave it is lost.
-    pub item: Option<String>,
-    /// The session it was given to; none when the frame that gave it is lost.
-    pub session: Option<String>,
-    /// How it stood before the loss, and stands in the new store; none when the frame that gave it is lost.
-    pub state: Option<DispatchState>,
-}
-
 /// What a salvage did, or would do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
@@ -92,6 +60,12 @@ pub struct Report {
     pub sessions: Vec<SessionLoss>,
     /// Work that may be affected, by number.
     pub items: Vec<ItemLoss>,
+    /// Roles that may be affected, by number.
+    pub roles: Vec<RoleLoss>,
+    /// Trees of several sessions that may be affected, by the number of the root.
+    pub trees: Vec<TreeLoss>,
+    /// What is known of idempotency keys.
+    pub keys: KeyLoss,
     /// How many envelopes were issued in lost frames, as far as later numbers tell.
     pub envelopes: u64,
     /// Where the new store is; none for a dry run.

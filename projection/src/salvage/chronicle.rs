@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tenure_core::apply::apply;
+use tenure_core::codec::v1;
 use tenure_core::command::{Command, Lose, Origin, Regained, Request, Settle, Settlement};
 use tenure_core::decide::{decide, is_unproven};
 use tenure_core::event::{Entry, Event, FenceKind};
@@ -21,6 +22,7 @@ use crate::entry;
 use crate::error::Error;
 use crate::host::Host;
 
+use super::rights::Rights;
 use super::{ItemLoss, Names, Order, Report, SessionLoss, lossy};
 
 /// Folds what is kept, and what stands for the rest.
@@ -44,6 +46,7 @@ pub(super) struct Chronicle<'c> {
     live: BTreeMap<DispatchNo, ()>,
     lost_dispatches: Vec<DispatchNo>,
     envelopes: u64,
+    rights: Rights,
     fault: Option<Error>,
 }
 
@@ -82,6 +85,7 @@ impl<'c> Chronicle<'c> {
             live: BTreeMap::new(),
             lost_dispatches: Vec::new(),
             envelopes: 0,
+            rights: Rights::default(),
             fault: None,
         })
     }
@@ -106,14 +110,16 @@ impl<'c> Chronicle<'c> {
             }
         }
         let state = &self.state;
-        let sessions = self.sessions.iter().map(|(number, (before, seen))| {
-            let heard = self.heard.get(number).filter(|_| before.is_none());
-            SessionLoss {
-                number: *number,
-                name: heard.map_or_else(|| state.name(*number), |name| lossy(name)),
-                before: *before,
-                seen: *seen,
-            }
+        let name = |number: SessionNo, is_known: bool| {
+            let heard = self.heard.get(&number).filter(|_| !is_known);
+            heard.map_or_else(|| state.name(number), |name| lossy(name))
+        };
+        let sessions = self.sessions.iter();
+        let sessions = sessions.map(|(number, (before, seen))| SessionLoss {
+            number: *number,
+            name: name(*number, before.is_some()),
+            before: *before,
+            seen: *seen,
         });
         let sessions = sessions.collect();
         let lost = self.lost_dispatches.iter().map(|dispatch| ItemLoss {
@@ -133,7 +139,14 @@ impl<'c> Chronicle<'c> {
         });
         let mut items: Vec<ItemLoss> = lost.chain(unsure).collect();
         items.sort_by_key(|item| item.dispatch);
+        let of_root = |root: SessionNo| {
+            let note = self.sessions.get(&root);
+            name(root, note.is_none_or(|(before, _)| before.is_some()))
+        };
         let report = Report {
+            roles: self.rights.roles(state),
+            trees: self.rights.trees(state, of_root),
+            keys: self.rights.keys(&bytes.lost),
             bytes,
             sessions,
             items,
@@ -168,7 +181,10 @@ impl<'c> Chronicle<'c> {
                 _ => {}
             }
         }
-        let before = counts(state);
+        if unproven {
+            self.rights.meet(state, entry);
+        }
+        let (before, roles) = (counts(state), state.next_role());
         let (mut new_sessions, mut new_dispatches) = (0, 0);
         for event in &entry.events {
             new_sessions +=
@@ -180,6 +196,7 @@ impl<'c> Chronicle<'c> {
         if !unproven {
             return;
         }
+        self.rights.filled(state, roles, entry);
         let range = self.range.map_or(entry.at.position, |(first, _)| first);
         for number in before.0..after.0.saturating_sub(new_sessions) {
             let session = SessionNo(number);
@@ -238,6 +255,7 @@ impl<'c> Chronicle<'c> {
             let known = (Some(session.generation), None);
             self.sessions.entry(number).or_insert(known);
         }
+        self.rights.loses(&self.state);
         self.live
             .extend(self.state.live.keys().map(|dispatch| (dispatch, ())));
     }
@@ -295,6 +313,10 @@ impl Scribe for Chronicle<'_> {
         let Ok(entry) = entry::decode(frame) else {
             return false;
         };
+        // A frame may be one whose input only a newer program reads.
+        if let Ok(Some(key)) = v1::decode_key(frame.facts) {
+            self.rights.key(key.digest, key.taken);
+        }
         if self.state.is_unproven() {
             self.hear(&entry, frame);
         }

@@ -9,15 +9,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_projection::core::id::Position;
 use tenure_projection::log::salvage::Kept;
-use tenure_projection::salvage::{ItemLoss, Order, Progress, Report, SessionLoss, Target, run};
+use tenure_projection::salvage::{Order, Progress, Report, Target, run};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::{Stop, of_store, shell_word};
 use crate::input;
-use crate::output::{BAD, DIM, HEAD, Object, PLAIN, WARN};
+use crate::output::{BAD, DIM, HEAD, Object, WARN};
 
 use super::verify::exists;
+
+mod affected;
 
 /// How often progress is shown.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
@@ -161,7 +163,7 @@ fn people(ctx: &mut Context, source: &Path, report: &Report) -> Result<(), Stop>
         ctx.out
             .styled(WARN, format_args!("  not read: {file}: {why}"))?;
     }
-    affected(ctx, report)?;
+    affected::people(ctx, report)?;
     for kept in bytes.quarantine.iter().take(LINES_MAX) {
         let Kept {
             file, bytes, kind, ..
@@ -173,68 +175,6 @@ fn people(ctx: &mut Context, source: &Path, report: &Report) -> Result<(), Stop>
     }
     more(ctx, bytes.quarantine.len())?;
     ending(ctx, report)
-}
-
-fn affected(ctx: &mut Context, report: &Report) -> Result<(), Stop> {
-    if report.positions_lost() == 0 {
-        return Ok(());
-    }
-    if !report.sessions.is_empty() {
-        ctx.out.styled(HEAD, "sessions that may be affected")?;
-    }
-    for session in report.sessions.iter().take(LINES_MAX) {
-        ctx.out.styled(PLAIN, format_args!("  {}", told(session)))?;
-    }
-    more(ctx, report.sessions.len())?;
-    if !report.items.is_empty() {
-        ctx.out.styled(HEAD, "work that may be affected")?;
-    }
-    for item in report.items.iter().take(LINES_MAX) {
-        ctx.out.styled(PLAIN, format_args!("  {}", work(item)))?;
-    }
-    more(ctx, report.items.len())?;
-    if report.envelopes > 0 {
-        let count = report.envelopes;
-        ctx.out.say(format_args!(
-            "  {count} envelopes were issued in lost frames"
-        ))?;
-    }
-    let body_bytes = report.body_bytes_lost();
-    if body_bytes > 0 {
-        ctx.out.say(format_args!(
-            "  {body_bytes} bytes of texts and bodies in lost frames whose headers are good"
-        ))?;
-    }
-    Ok(())
-}
-
-fn told(session: &SessionLoss) -> String {
-    let name = &session.name;
-    match (session.before, session.seen) {
-        (None, None) => format!("{name}: registered in a lost frame, and in no other"),
-        (None, Some(seen)) => format!("{name}: registered in a lost frame; {name}@{seen} is known"),
-        (Some(before), Some(seen)) => {
-            format!(
-                "{name}: known as {name}@{before}, then {name}@{seen} was granted in a lost frame"
-            )
-        }
-        (Some(before), None) => {
-            format!("{name}: known as {name}@{before}; a lost frame may have changed that")
-        }
-    }
-}
-
-fn work(item: &ItemLoss) -> String {
-    match (&item.item, &item.session, item.state) {
-        (Some(name), Some(session), Some(state)) => {
-            let (dispatch, state) = (item.dispatch, state.as_str());
-            format!("{name} ({dispatch}, {session}): {state}, as far as is known")
-        }
-        _ => format!(
-            "{}: given in a lost frame; its item is not known",
-            item.dispatch
-        ),
-    }
 }
 
 fn more(ctx: &mut Context, all: usize) -> Result<(), Stop> {
@@ -290,6 +230,7 @@ fn objects(ctx: &mut Context, report: &Report) -> Result<(), Stop> {
             report.store.as_ref().map(|_| bytes.incarnation.0),
         )
         .with("envelopes_lost", report.envelopes)
+        .with("keys_kept", report.keys.kept)
         .with("body_bytes_lost", report.body_bytes_lost())
         .with("skipped", skipped);
     ctx.out.object(&summary)?;
@@ -303,26 +244,7 @@ fn objects(ctx: &mut Context, report: &Report) -> Result<(), Stop> {
             .with("meaning", lost.found.to_string());
         ctx.out.object(&object)?;
     }
-    for session in &report.sessions {
-        let object = Object::new("salvage-session")
-            .with("session", session.name.clone())
-            .with("number", session.number.0)
-            .with("before", session.before.map(|g| g.to_string()))
-            .with("seen", session.seen.map(|g| g.to_string()))
-            .with("certain", session.is_certain())
-            .with("meaning", told(session));
-        ctx.out.object(&object)?;
-    }
-    for item in &report.items {
-        let object = Object::new("salvage-item")
-            .with("dispatch", item.dispatch.to_string())
-            .with("item", item.item.clone())
-            .with("session", item.session.clone())
-            .with("state", item.state.map(|state| state.as_str()))
-            .with("certain", item.item.is_none())
-            .with("meaning", work(item));
-        ctx.out.object(&object)?;
-    }
+    affected::objects(ctx, report)?;
     for kept in &bytes.quarantine {
         let object = Object::new("salvage-quarantine")
             .with("file", kept.file.clone())
