@@ -171,14 +171,19 @@ pub fn of_log(error: &LogError, dir: &Path) -> Fault {
             ),
             &at,
         ),
-        LogError::ForeignStore { .. } => fault.then(
-            verify,
-            "says what is damaged and what can still be read; changes nothing",
-        ),
-        LogError::NewerFormat { .. } => fault.then(
-            verify,
-            "shows what this program can read of it; changes nothing",
-        ),
+        LogError::ForeignStore { segment, .. } => {
+            let file = dir.join("segments").join(segment.to_string());
+            fault
+                .then(
+                    format!("mv {} .", shell_word(&file)),
+                    "takes the file out: it is another store's; keep it for whoever misses it",
+                )
+                .then(
+                    verify,
+                    "says then whether the rest is whole; changes nothing",
+                )
+        }
+        LogError::NewerFormat { .. } => newer(fault, verify),
         LogError::ReadOnlyCopy { .. } => fault.then(
             format!("tenure --store {at} log"),
             "reads it; what is to be written goes to the store it was made of",
@@ -188,6 +193,16 @@ pub fn of_log(error: &LogError, dir: &Path) -> Fault {
         }
         _ => fault,
     }
+}
+
+/// What only a newer program gets out of.
+fn newer(fault: Fault, verify: String) -> Fault {
+    fault
+        .then(
+            "tenure --version",
+            "says which program this is; go on with the newer one that wrote there, nothing is lost",
+        )
+        .then(verify, "shows what this program can read of it; changes nothing")
 }
 
 /// A fault that only a new store gets out of. `at` is the damaged one's directory as a shell takes it.
@@ -220,14 +235,19 @@ pub fn of_store(error: &Error, dir: &Path) -> Fault {
         Error::Unproven | Error::Unbegun { .. } => {
             salvaging(Fault::new(Cause::Damaged, message), &at)
         }
-        Error::NewerEvents { .. } => Fault::new(Cause::NewerFormat, message).then(
+        Error::NewerEvents { .. } => newer(
+            Fault::new(Cause::NewerFormat, message),
             format!("tenure verify {at}"),
-            "shows what this program can read of it; changes nothing",
         ),
-        Error::Findings { first, .. } => Fault::new(Cause::Damaged, message).then(
-            format!("tenure --store {at} store accept finding:{first} --reason TEXT"),
-            "acknowledges that frame, so that the store can be written to again",
-        ),
+        Error::Findings { first, .. } => Fault::new(Cause::Damaged, message)
+            .then(
+                format!("tenure --store {at} why {first}"),
+                "shows what was written there and why it does not stand; changes nothing",
+            )
+            .then(
+                format!("tenure --store {at} store accept finding:{first} --reason TEXT"),
+                "acknowledges that frame, so that the store can be written to again",
+            ),
         Error::Limit { .. } | Error::TooLarge => Fault::new(Cause::LimitExceeded, message),
         Error::Empty(_) | Error::Scope { .. } | Error::Host(_) => Fault::usage(message),
         Error::BeyondHead { .. } => Fault::new(Cause::BadPosition, message),

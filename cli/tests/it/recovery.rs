@@ -7,8 +7,12 @@ use crate::console::{plain, run, steps};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recovery.md");
 
-/// What the disk and a killed writer do.
-const PRELUDE: &str = r#"
+/// What the disk, a killed writer and other programs do.
+const PRELUDE: &str = concat!(
+    "golden=",
+    env!("CARGO_MANIFEST_DIR"),
+    "/../projection/tests/golden/forged/guard.generation-stale.seg",
+    r#"
 number() { printf '%s\n' "$1" | grep -o "\"$2\":[0-9]*" | cut -d: -f2; }
 frames() { tenure --json inspect store | grep '"what":"frame"'; }
 file() { ls store/segments/*.seg | head -n 1; }
@@ -23,7 +27,23 @@ tear() {
   at=$(( $(number "$frame" offset) + $(number "$frame" bytes) ))
   printf 'TNF1 half of a frame' | dd of="$(file)" bs=1 seek=$at conv=notrunc status=none
 }
-"#;
+newer() {
+  newest=$(ls $1/segments/*.seg | tail -n 1)
+  printf '\002' | dd of="$newest" bs=1 seek=8 conv=notrunc status=none
+  # What gzip ends with begins with the CRC-32 of the content.
+  head -c 4092 "$newest" | gzip -c | tail -c 8 | head -c 4 | dd of="$newest" bs=1 seek=4092 conv=notrunc status=none
+}
+unreadable() {
+  newest=$(ls $1/segments/*.seg | tail -n 1)
+  rm "$newest" && mkdir "$newest"
+}
+late() { printf 'TNF1 late' >> "$(ls $1/segments/*.seg | head -n 1)"; }
+forged() {
+  umask 077
+  mkdir -p forged/segments && cp "$golden" forged/segments/00000000000000000001-1.seg
+}
+"#
+);
 
 /// The line with every long number replaced too: offsets, lengths, checksums, incarnations.
 fn plainer(line: &str, room: &Path) -> String {

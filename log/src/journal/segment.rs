@@ -27,7 +27,7 @@ use crate::reader::open::{find_head, overrun, walk_from};
 use crate::recovery::Torn;
 use crate::seal::{SEALS_FOLDER, Seal};
 use crate::segment::line::{self, Segments};
-use crate::segment::{self, NotMade, SEGMENTS_FOLDER, Segment};
+use crate::segment::{self, NotMade, SEGMENTS_FOLDER};
 use crate::storage::{self, Access, Directory, Opening, Storage, StoredFile, Trust};
 use crate::writer::Writer;
 use crate::writer::group::Group;
@@ -98,9 +98,9 @@ impl SegmentLog {
             }
         };
         bundle::is_no_copy(&*dir)?;
-        let store = Segment::open(&*dir, newest, Access::Write)?.header().store;
-        // Before anything is written: what is wrong here keeps it so.
         let segments = Segments::new(dir.clone(), Access::Write);
+        let store = segments.store(newest)?;
+        // Before anything is written: what is wrong here keeps it so.
         segments.judge(store)?;
         for folder in [SNAPSHOTS_FOLDER, SEALS_FOLDER, LOCKS_FOLDER] {
             make_folder(&*dir, folder)?;

@@ -175,9 +175,7 @@ impl SegmentReader {
             })?;
         let newest = newest_segment(&*dir)?;
         let segments = Segments::new(dir.clone(), Access::Read);
-        let store = segment::Segment::open(&*dir, newest, Access::Read)?
-            .header()
-            .store;
+        let store = segments.store(newest)?;
         let locks = Locks::new(dir.clone());
         Ok(SegmentReader {
             storage,

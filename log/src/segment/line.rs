@@ -55,6 +55,29 @@ impl Segments {
         }
     }
 
+    /// The store whose directory this is: the one that the oldest good header names, as `verify` takes it. `newest` is
+    /// the newest of the segments by its name.
+    ///
+    /// # Errors
+    /// When that one cannot be opened or is not of this store: then, before anything else, whatever
+    /// [`judge`](Segments::judge) says.
+    pub fn store(&self, newest: SegmentName) -> Result<StoreId, Error> {
+        let mut oldest = None;
+        for name in list(&*self.dir)? {
+            if name == newest || oldest.is_some() {
+                break;
+            }
+            oldest = self.look_at(name)?.header.ok();
+        }
+        let opened = Segment::open(&*self.dir, newest, self.access);
+        if let Some(SegmentHeader { store, .. }) = oldest
+            && !matches!(&opened, Ok(segment) if segment.header().store == store)
+        {
+            self.judge(store)?;
+        }
+        Ok(opened?.header().store)
+    }
+
     /// Every segment file with its size and header.
     ///
     /// # Errors

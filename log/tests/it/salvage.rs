@@ -201,6 +201,7 @@ fn every_bit_turned_over_costs_one_frame_at_most() {
             }
         }
     }
+    println!("{tried} bits turned over, {losses} of them in a frame");
     assert!(
         tried > 1500 && losses > 700,
         "{tried} tried, {losses} lost a frame"

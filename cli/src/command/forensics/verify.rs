@@ -46,6 +46,8 @@ pub struct Args {
 struct Verified {
     report: Report,
     rules: Vec<Finding>,
+    /// The frames among them that nobody has acknowledged.
+    open: Vec<Position>,
     /// The position of the newest snapshot that fits, and whether a replay gives its state.
     snapshot: Option<(Position, bool)>,
     /// Why the content could not be replayed.
@@ -198,6 +200,7 @@ fn replayed(ctx: &mut Context, dir: &Path, report: Report) -> Result<Verified, S
     let mut verified = Verified {
         report,
         rules: Vec::new(),
+        open: Vec::new(),
         snapshot: None,
         skipped: None,
         unproven: Vec::new(),
@@ -227,6 +230,7 @@ fn replayed(ctx: &mut Context, dir: &Path, report: Report) -> Result<Verified, S
         verified.skipped = Some(error.to_string());
     }
     verified.rules = projector.findings().to_vec();
+    verified.open.clone_from(&projector.state().findings);
     verified.unproven = projector.state().unproven.clone();
     Ok(verified)
 }
@@ -248,10 +252,9 @@ fn move_to(
 
 impl Verified {
     fn verdict(&self) -> Outcome {
-        let stands = !self
-            .rules
-            .iter()
-            .any(|f| matches!(f, Finding::DoesNotStand(_)));
+        // What somebody has looked at is shown, and no verdict any more.
+        let stands = self.open.is_empty();
+        let is_newer = |f: &Finding| matches!(f, Finding::Unknown { .. });
         let receipts = self
             .report
             .receipts
@@ -262,7 +265,7 @@ impl Verified {
             Outcome::Clean | Outcome::TornTail if !stands || !receipts || !snapshot => {
                 Outcome::Damaged
             }
-            Outcome::Clean if self.skipped.is_some() || !self.rules.is_empty() => {
+            Outcome::Clean if self.skipped.is_some() || self.rules.iter().any(is_newer) => {
                 Outcome::Incomplete
             }
             outcome => outcome,
@@ -345,7 +348,7 @@ fn people(ctx: &mut Context, dir: &Path, verified: &Verified) -> Result<(), Stop
             .styled(DIM, format_args!("  and {} more", report.findings_omitted))?;
     }
     for finding in &verified.rules {
-        let (position, kind, meaning, next) = rule(finding);
+        let (position, kind, meaning, next) = rule(finding, &verified.open);
         ctx.out.styled(
             WARN,
             format_args!("  {kind} at position {position}: {meaning}; {next}"),
@@ -405,15 +408,25 @@ fn kept(state: &ReceiptState) -> String {
     }
 }
 
-fn rule(finding: &Finding) -> (Position, &'static str, String, String) {
+/// Position, kind, meaning, and what to do about a finding; `open` are the frames that nobody has acknowledged.
+fn rule(finding: &Finding, open: &[Position]) -> (Position, &'static str, String, String) {
     match finding {
-        Finding::DoesNotStand(position) => (
-            *position,
-            "does-not-stand",
-            "its generation was not current at its position; it is in the log and grants nothing"
-                .to_owned(),
-            format!("tenure store accept finding:{position} --reason TEXT"),
-        ),
+        Finding::DoesNotStand(position) => {
+            let (seen, next) = match open.contains(position) {
+                true => (
+                    "",
+                    format!("tenure store accept finding:{position} --reason TEXT"),
+                ),
+                false => (
+                    ", and was acknowledged",
+                    "nothing has to be done".to_owned(),
+                ),
+            };
+            let meaning = format!(
+                "what it was written under was not current at its position; it is in the log and grants nothing{seen}"
+            );
+            (*position, "does-not-stand", meaning, next)
+        }
         Finding::Unknown { position, kind } => (
             *position,
             "newer-event",
@@ -481,7 +494,7 @@ fn object(verified: &Verified) -> Object {
         })
     });
     let rules = verified.rules.iter().map(|finding| {
-        let (position, kind, meaning, next) = rule(finding);
+        let (position, kind, meaning, next) = rule(finding, &verified.open);
         json!({
             "segment": null, "offset": null, "position": position.0,
             "kind": kind, "meaning": meaning, "next": next,
