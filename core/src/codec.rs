@@ -26,6 +26,17 @@ pub enum Error {
     Undecodable(String),
 }
 
+// No `From`: what the encoder's errors are is nobody's business outside.
+impl Error {
+    pub(crate) fn encoding(error: EncodeError) -> Self {
+        Self::Unencodable(error.to_string())
+    }
+
+    fn decoding(error: DecodeError) -> Self {
+        Self::Undecodable(error.to_string())
+    }
+}
+
 fn standard() -> Configuration {
     config::standard()
 }
@@ -89,7 +100,7 @@ pub(crate) fn split_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// # Errors
 /// [`Error::Unencodable`]; for types of this crate, never.
 pub fn encode<T: bincode::Encode>(value: &T) -> Result<Vec<u8>, Error> {
-    bincode::encode_to_vec(value, standard()).map_err(|error| Error::Unencodable(error.to_string()))
+    bincode::encode_to_vec(value, standard()).map_err(Error::encoding)
 }
 
 /// The BLAKE3 hash of a value's encoding: equal states of one log have equal digests.
@@ -116,7 +127,7 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, Error> {
         0x100_0000..=0xfff_ffff => within::<T, { usize::MAX >> 30 }>(bytes),
         _ => within::<T, { usize::MAX >> 25 }>(bytes),
     };
-    decoded.map_err(|error| Error::Undecodable(error.to_string()))
+    decoded.map_err(Error::decoding)
 }
 
 /// Reads values one after the other, which must fill `bytes` exactly. What is allocated is bounded as in
@@ -124,13 +135,13 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, Error> {
 pub(crate) fn read_with<T>(
     bytes: &[u8],
     read: impl FnOnce(&mut Reading<'_>) -> Result<T, DecodeError>,
-) -> Result<T, DecodeError> {
+) -> Result<T, Error> {
     let config = standard().with_limit::<{ usize::MAX >> 25 }>();
     let mut decoder = DecoderImpl::new(SliceReader::new(bytes), config, ());
-    let value = read(&mut decoder)?;
+    let value = read(&mut decoder).map_err(Error::decoding)?;
     match u8::decode(&mut decoder) {
         Err(DecodeError::UnexpectedEnd { .. }) => Ok(value),
-        _ => Err(DecodeError::Other("bytes are left over")),
+        _ => Err(Error::Undecodable("bytes are left over".into())),
     }
 }
 

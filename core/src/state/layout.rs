@@ -11,6 +11,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
+use crate::codec;
 use crate::id::{RoleNo, SessionNo};
 use crate::text::{Pool, Symbol};
 
@@ -107,28 +108,33 @@ impl State {
     ///
     /// # Errors
     /// When a page of a snapshot cannot be had any more, or one is too long.
-    pub fn lay_out(&self) -> Result<Layout, EncodeError> {
+    pub fn lay_out(&self) -> Result<Layout, codec::Error> {
         let mut layout = Layout::default();
+        self.lay_out_in(&mut layout)
+            .map_err(codec::Error::encoding)?;
+        Ok(layout)
+    }
+
+    fn lay_out_in(&self, layout: &mut Layout) -> Result<(), EncodeError> {
         layout.note(self.at)?;
         layout.note(self.incarnation)?;
-        self.pool.lay_out(&mut layout)?;
+        self.pool.lay_out(layout)?;
         self.sessions
-            .lay_out_noting(&mut layout, |session| !self.may_be_at_work(session))?;
-        self.by_name.0.lay_out(&mut layout)?;
-        self.dispatches.lay_out(&mut layout)?;
-        self.live.lay_out(&mut layout)?;
-        self.envelopes.lay_out(&mut layout)?;
-        self.refusals.lay_out(&mut layout)?;
-        layout.note(Rest(self))?;
-        Ok(layout)
+            .lay_out_noting(layout, |session| !self.may_be_at_work(session))?;
+        self.by_name.0.lay_out(layout)?;
+        self.dispatches.lay_out(layout)?;
+        self.live.lay_out(layout)?;
+        self.envelopes.lay_out(layout)?;
+        self.refusals.lay_out(layout)?;
+        layout.note(Rest(self))
     }
 
     /// Reads what [`State::lay_out`] wrote, and how many bytes its pages take, which stand on `shelf`.
     ///
     /// # Errors
     /// For any other bytes than the head of a layout.
-    pub fn find_again(head: &[u8], shelf: Arc<dyn Shelf>) -> Result<(Self, u64), DecodeError> {
-        crate::codec::read_with(head, |decoder| {
+    pub fn find_again(head: &[u8], shelf: Arc<dyn Shelf>) -> Result<(Self, u64), codec::Error> {
+        codec::read_with(head, |decoder| {
             let mut found = Directory::of(shelf);
             let mut state = Self {
                 at: Decode::decode(decoder)?,

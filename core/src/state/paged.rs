@@ -211,7 +211,7 @@ impl<T: Item> Paged<T> {
     ///
     /// # Errors
     /// When a page cannot be had, or is too long.
-    pub fn lay_out(&self, layout: &mut Layout) -> Result<(), EncodeError> {
+    pub(crate) fn lay_out(&self, layout: &mut Layout) -> Result<(), EncodeError> {
         self.lay_out_noting(layout, |_| false)
     }
 
@@ -230,7 +230,9 @@ impl<T: Item> Paged<T> {
             match page {
                 Page::Own(_) | Page::Shared(_) => {
                     let items = self.page(number).unwrap_or_default();
-                    layout.add(&codec::encode(&items)?, items.iter().all(&quiet))?;
+                    let mut bytes = Vec::new();
+                    codec::append(&mut bytes, &items)?;
+                    layout.add(&bytes, items.iter().all(&quiet))?;
                 }
                 Page::Kept(kept) => {
                     let bytes = self.shelf.as_ref().and_then(|shelf| shelf.page(kept.at));
@@ -258,7 +260,7 @@ impl<T: Item> Paged<T> {
     ///
     /// # Errors
     /// For any other bytes.
-    pub fn find_again<D: Decoder<Context = ()>>(
+    pub(crate) fn find_again<D: Decoder<Context = ()>>(
         decoder: &mut D,
         found: &mut Directory,
     ) -> Result<Self, DecodeError> {
@@ -312,7 +314,7 @@ impl Layout {
     ///
     /// # Errors
     /// Whatever the encoder says.
-    pub fn note<V: Encode>(&mut self, value: V) -> Result<(), EncodeError> {
+    pub(crate) fn note<V: Encode>(&mut self, value: V) -> Result<(), EncodeError> {
         codec::append(&mut self.head, &value)
     }
 
@@ -327,7 +329,7 @@ impl Layout {
 }
 
 /// What a directory is read with.
-pub struct Directory {
+pub(crate) struct Directory {
     shelf: Arc<dyn Shelf>,
     /// Bytes of the pages that were found so far.
     begin: u64,
@@ -335,7 +337,7 @@ pub struct Directory {
 
 impl Directory {
     /// Of pages that stand on that shelf.
-    pub fn of(shelf: Arc<dyn Shelf>) -> Self {
+    pub(crate) fn of(shelf: Arc<dyn Shelf>) -> Self {
         Self { shelf, begin: 0 }
     }
 
