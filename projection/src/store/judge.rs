@@ -110,6 +110,17 @@ fn set_aside(
     }
 }
 
+/// Why nothing may be appended to this log, whatever is asked.
+fn forbidden(live: &Live, request: &Request) -> Option<Error> {
+    if let Some(kind) = live.state.unknown {
+        return Some(Error::NewerEvents { kind });
+    }
+    if live.state.is_unproven() {
+        return Some(Error::Unproven);
+    }
+    findings(live, request)
+}
+
 /// Decides one order.
 fn one(
     live: &mut Live,
@@ -117,13 +128,7 @@ fn one(
     at: Moment,
     drafts: &mut Vec<Draft>,
 ) -> Result<Judged, Error> {
-    if let Some(kind) = live.state.unknown {
-        return Ok(Judged::Final(Verdict::Failed(Error::NewerEvents { kind })));
-    }
-    if live.state.is_unproven() {
-        return Ok(Judged::Final(Verdict::Failed(Error::Unproven)));
-    }
-    if let Some(found) = findings(live, &prepared.request) {
+    if let Some(found) = forbidden(live, &prepared.request) {
         return Ok(Judged::Final(Verdict::Failed(found)));
     }
     let Prepared {
