@@ -366,7 +366,7 @@ impl Redactor {
     }
 
     /// As what a text is taken out, if it is: not where it is anything that stays, unless it is a path. A text that
-    /// nothing known mentions is taken out.
+    /// nothing known mentions may be anything, and is taken out with any class.
     fn what_takes(&self, uses: &[Use]) -> Option<Use> {
         let taken = |used: &&Use| self.classes.takes(**used);
         if uses.contains(&Use::Path) && self.classes.paths {

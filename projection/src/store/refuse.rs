@@ -3,13 +3,14 @@
 
 use std::sync::atomic::Ordering;
 
-use tenure_core::command::{Command, Count, Request};
+use tenure_core::command::{Command, Count, Origin, Request};
 use tenure_core::decide::stale_repeat;
 use tenure_core::event::{Entry, Event, TreeFence};
 use tenure_core::generation::Lapse;
 use tenure_core::id::Position;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::state::State;
+use tenure_core::text::Texts;
 use tenure_log::journal::{CounterTag, Deadline};
 
 use crate::error::{Error, Failure, Trace};
@@ -113,21 +114,21 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
         return;
     };
     if total >= 10 && total.to_string().trim_end_matches('0') == "1" {
-        let mut request = prepared.request.clone();
-        request.input.command = Count {
+        // Of the command that was refused, who asked is all that the count says: what else it named would stand in the
+        // frame without being anything there.
+        let asked = &prepared.request;
+        let mut texts = Texts::default();
+        let origin = Origin {
+            actor: texts.add(asked.texts.get(asked.input.origin.actor)),
+            ..asked.input.origin
+        };
+        let count = Count {
             refusal: number,
             count: total,
-        }
-        .into();
-        request.input.presented = None;
-        request.input.force = None;
-        request.input.evidence = None;
-        request.input.require = None;
-        request.input.key = None;
-        request.bodies = tenure_core::text::Bodies::default();
+        };
         let counted = Prepared {
             encoded: None,
-            request,
+            request: Request::of_the_store(count.into(), origin, texts, asked.time),
             key: None,
             deadline: prepared.deadline,
         };

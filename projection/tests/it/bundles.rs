@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
+use tenure_core::decide::Decision;
 use tenure_core::id::{Position, RoleNo, SessionNo};
 use tenure_core::redaction::Classes;
 use tenure_core::state::State;
 use tenure_core::text::Pool;
 use tenure_log::bundle::{Refused, unpack};
 use tenure_log::error::Error as LogError;
-use tenure_log::frame::{Depth, Draft};
+use tenure_log::frame::{Depth, Draft, Frame};
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Deadline, Journal};
 use tenure_log::storage::disk::Disk;
@@ -21,6 +22,7 @@ use tenure_log::verify::{self, Outcome, verify};
 use tenure_projection::audit::{Audit, Rule};
 use tenure_projection::authority::{About, Interval};
 use tenure_projection::bundle;
+use tenure_projection::entry;
 use tenure_projection::error::Error;
 use tenure_projection::host::System;
 use tenure_projection::reader::Reader;
@@ -86,6 +88,10 @@ struct Shop {
 
 impl Shop {
     fn of(scene: &Scene) -> Self {
+        Self::over(scene.all())
+    }
+
+    fn over(frames: Vec<Frame>) -> Self {
         let shop = Self {
             dir: TempDir::new().expect("a directory"),
         };
@@ -97,7 +103,7 @@ impl Shop {
         options.tuning.segment_bytes = vec![16 << 10];
         options.tuning.fill_bytes = 8 << 10;
         let log = SegmentLog::open(Arc::new(Disk), &shop.full(), options).expect("it opens");
-        for frame in scene.all() {
+        for frame in frames {
             let draft = Draft {
                 time: frame.header.time,
                 parts: frame.parts,
@@ -478,4 +484,81 @@ fn what_is_name_and_path_at_once_is_not_taken_apart() {
     bundle::write(&shop.full(), Position(2), bodies, &mut out, |_| Ok(())).expect("it is written");
     let beyond = bundle::write(&shop.full(), Position(3), bodies, &mut out, |_| Ok(()));
     assert!(matches!(beyond, Err(bundle::Error::Store(_))), "{beyond:?}");
+}
+
+/// A scene whose last frame counts ten refusals that are alike, each with a reason of its own.
+fn counted() -> Scene {
+    let scene = story();
+    for n in 1..=10 {
+        scene.run(&format!("decline d1 as=web@9 reason=canary-reason-{n}."));
+    }
+    scene
+}
+
+/// A count of refusals names who asked, and the frame holds nothing else of the last command that was refused: what
+/// stands in it without being anything there would leave with any class.
+#[test]
+fn a_count_of_refusals_holds_no_text_of_the_commands() {
+    let scene = counted();
+    let frames = scene.all();
+    let count = entry::lend(frames.last().expect("there are frames"));
+    let entry = entry::decode(&count).expect("it decodes");
+    let words: Vec<_> = entry.events.iter().map(|event| event.word()).collect();
+    assert_eq!(words, ["refusals-counted"]);
+    assert_eq!(entry.texts.iter().collect::<Vec<_>>(), [b"tester"]);
+    assert_eq!(count.bodies, b"");
+    for bits in 1..8 {
+        let (shop, classes) = (Shop::of(&scene), Classes::from_bits(bits));
+        shop.travel(Position(scene.frames()), classes);
+        nothing_leaks(&shop, classes);
+    }
+}
+
+/// A text that no field of its frame names, as counts of refusals of earlier programs have them, has no class that is
+/// known: it goes with any, and what is named stays as it does elsewhere.
+#[test]
+fn a_text_that_nothing_names_goes_with_any_class() {
+    let mut frames = counted().all();
+    let count = frames.last_mut().expect("there are frames");
+    let entry = entry::decode(&entry::lend(count)).expect("it decodes");
+    let mut request = entry::decode_request(&entry::lend(count)).expect("it decodes");
+    request.texts.add(b"canary-nowhere");
+    let decision = Decision {
+        fence: entry.fence,
+        events: entry.events,
+    };
+    count.parts = entry::draft(&request, &decision).expect("it fits").parts;
+    let until = Position(frames.len() as u64);
+    for bits in 1..8 {
+        let (shop, classes) = (Shop::over(frames.clone()), Classes::from_bits(bits));
+        let mut full = Vec::new();
+        every_file(&shop.full(), &mut |_, bytes| full.extend_from_slice(bytes));
+        assert!(has(&full, b"canary-nowhere"), "the store has it");
+        shop.travel(until, classes);
+        let file = fs::read(shop.file()).expect("it reads");
+        assert!(!has(&file, b"canary-nowhere"), "{classes}");
+        assert!(has(&file, b"tester"), "{classes}");
+        nothing_leaks(&shop, classes);
+        is_clean(&shop.copy());
+        the_same_is_said(&shop, until, classes);
+    }
+}
+
+/// A path goes also where its text is a label, or was written by somebody, in the same frame; what else is there stays.
+#[test]
+fn a_path_goes_as_whatever_else_it_stands_there() {
+    let scene = Scene::new();
+    scene.play(
+        "register api checkout=/w/canary-tree label=dir:/w/canary-tree
+         observe /w/canary-x as=api@1 wrote=/w/canary-x
+         observe canary-status as=api@1 wrote=/w/canary-x",
+    );
+    let (shop, until) = (Shop::of(&scene), Position(scene.frames()));
+    let paths = Classes::from_bits(2);
+    shop.travel(until, paths);
+    nothing_leaks(&shop, paths);
+    let file = fs::read(shop.file()).expect("it reads");
+    assert!(has(&file, b"dir"), "the key of the label is no path");
+    is_clean(&shop.copy());
+    the_same_is_said(&shop, until, paths);
 }
