@@ -98,6 +98,20 @@ impl Item for RefusalRecord {
     }
 }
 
+/// The records that a frame was about not long ago, so that none of the others is looked at: the open ones, and some
+/// that closed since. Which of these is no part of the state.
+#[derive(Clone, Default, Debug)]
+struct Touched(BTreeSet<RefusalNo>);
+
+/// At most so many are kept before those that closed are let go.
+const TOUCHED_MAX: usize = 2 * (REFUSALS_OPEN_MAX + 1);
+
+impl PartialEq for Touched {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// What makes refusals alike: coalesced by session, presented generation, command and subject.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RefusalKey {
@@ -151,6 +165,7 @@ pub struct State {
     pub envelopes: Table<EnvelopeRow>,
     /// Refusal records by number; number 0 is not used.
     pub refusals: Paged<RefusalRecord>,
+    touched: Touched,
     /// Roles by number.
     pub roles: Vec<Role>,
     by_role: HashMap<Symbol, Vec<RoleNo>>,
@@ -288,11 +303,24 @@ impl State {
 
     /// Records that were touched within the last [`REFUSAL_OPEN_FRAMES`] frames.
     fn open_records(&self) -> impl Iterator<Item = (RefusalNo, &RefusalRecord)> {
+        let touched = self.touched.0.iter();
+        let records = touched.filter_map(|n| Some((*n, self.refusals.get(n.index())?)));
+        records.filter(|(_, record)| self.is_open(record))
+    }
+
+    fn is_open(&self, record: &RefusalRecord) -> bool {
         let closed = self.at.position.0.checked_sub(REFUSAL_OPEN_FRAMES);
-        let records = self.refusals.iter().enumerate().skip(1);
-        records
-            .filter(move |(_, r)| closed.is_none_or(|closed| r.last.position.0 > closed))
-            .map(|(n, r)| (RefusalNo(n as u64), r))
+        closed.is_none_or(|closed| record.last.position.0 > closed)
+    }
+
+    /// Notes that a frame was about that record.
+    pub(crate) fn touch_record(&mut self, number: RefusalNo) {
+        if self.touched.0.insert(number) && self.touched.0.len() > TOUCHED_MAX {
+            let open = self.open_records().map(|(open, _)| open);
+            let mut open: BTreeSet<RefusalNo> = open.collect();
+            open.insert(number);
+            self.touched = Touched(open);
+        }
     }
 
     /// Number the next dispatch gets.

@@ -57,7 +57,7 @@ impl Heading {
                 position: Position(position.parse().ok()?),
                 chain: chain.parse::<Chain>().ok()?,
             },
-            redacted: redacted.split(' ').map(str::to_owned).collect(),
+            redacted: redacted.split_whitespace().map(str::to_owned).collect(),
         };
         (first == FIRST_LINE && heading.to_string() == text).then_some(heading)
     }
@@ -111,6 +111,11 @@ mod tests {
             },
             redacted: vec!["bodies".to_owned(), "labels".to_owned()],
         };
+        let nothing = Heading {
+            redacted: Vec::new(),
+            ..heading.clone()
+        };
+        assert_eq!(Heading::parse(&nothing.to_string()), Some(nothing));
         let text = heading.to_string();
         assert_eq!(Heading::parse(&text), Some(heading));
         assert_eq!(Heading::parse(&text.replace("bundle 1", "bundle 2")), None);

@@ -184,6 +184,7 @@ fn envelopes(at: Moment, state: &mut State, next: EnvelopeNo) {
 fn refusals(at: Moment, state: &mut State, next: RefusalNo) {
     let subject = state.pool.intern(b"");
     while state.next_refusal() < next {
+        let number = state.next_refusal();
         let record = RefusalRecord {
             code: 0,
             session: None,
@@ -202,6 +203,7 @@ fn refusals(at: Moment, state: &mut State, next: RefusalNo) {
             state.refusals.push(record.clone());
         }
         state.refusals.push(record);
+        state.touch_record(number);
     }
 }
 

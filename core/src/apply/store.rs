@@ -39,6 +39,7 @@ pub(super) fn refused(fold: Fold<'_>, state: &mut State, e: &Refused) {
         record.bodies.push((digest, fold.at.position));
         record.body_bytes = record.body_bytes.saturating_add(e.body_bytes);
     }
+    state.touch_record(e.refusal);
     // Whoever presented a token of the session was in contact with it; others were only after it.
     if let (Some(session), Some(_)) = (e.session, e.presented) {
         touch(state, session, fold.at);
@@ -49,6 +50,7 @@ pub(super) fn counted(fold: Fold<'_>, state: &mut State, e: &RefusalsCounted) {
     if let Some(record) = state.refusals.get_mut(e.refusal.index()) {
         record.count = record.count.max(e.count);
         record.last = fold.at;
+        state.touch_record(e.refusal);
     }
 }
 

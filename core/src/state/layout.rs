@@ -12,12 +12,12 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::codec;
-use crate::id::{RoleNo, SessionNo};
+use crate::id::{RefusalNo, RoleNo, SessionNo};
 use crate::text::{Pool, Symbol};
 
 use super::names::Names;
 use super::paged::{Directory, Layout, Paged, Shelf};
-use super::{Live, State, Table, lost};
+use super::{Live, State, Table, Touched, lost};
 
 impl Encode for State {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
@@ -81,6 +81,9 @@ impl Decode<()> for State {
             ..Self::default()
         };
         state.decode_rest(decoder)?;
+        let records = state.refusals.iter().enumerate().skip(1);
+        let open = records.filter(|(_, record)| state.is_open(record));
+        state.touched = Touched(open.map(|(n, _)| RefusalNo(n as u64)).collect());
         for (n, session) in state.sessions.iter().enumerate() {
             for name in session.aliases.iter().chain([&session.name]) {
                 state.by_name.set(*name, Some(SessionNo(n as u64)));
@@ -126,6 +129,8 @@ impl State {
         self.live.lay_out(layout)?;
         self.envelopes.lay_out(layout)?;
         self.refusals.lay_out(layout)?;
+        let open = self.open_records().map(|(number, _)| number.0);
+        layout.note(open.collect::<Vec<u64>>())?;
         layout.note(Rest(self))
     }
 
@@ -146,6 +151,12 @@ impl State {
                 live: Live::find_again(decoder, &mut found)?,
                 envelopes: Table::find_again(decoder, &mut found)?,
                 refusals: Paged::find_again(decoder, &mut found)?,
+                touched: Touched(
+                    Vec::<u64>::decode(decoder)?
+                        .into_iter()
+                        .map(RefusalNo)
+                        .collect(),
+                ),
                 ..Self::default()
             };
             state.decode_rest(decoder)?;
