@@ -79,7 +79,7 @@ fn part(program: &Path, points: &[&Point]) -> Result<Figures, Box<dyn Error>> {
         let step = &STORY[point.step];
         let ended = Stage::run(&mut stage.below(&point.runner, step))?;
         let came = match ended.code {
-            _ if ended.never_began() => "not begun",
+            _ if ended.runtime_gave_up() => "runtime gave up",
             Some(code) if code == step.exit => "answered",
             Some(_) => "no answer",
             None => "died",
@@ -107,7 +107,7 @@ fn judge(stage: &Stage, point: &Point, ended: &Ended) -> Result<Vec<String>, Box
         Some(code) => NO_ANSWER.contains(&code),
         None => !ended.err.contains("panicked"),
     };
-    if !is_truth && !ended.never_began() {
+    if !is_truth && !ended.runtime_gave_up() {
         broken.push(format!("it ended with {}", ended.told()));
     }
     let again = Stage::run(&mut stage.command(step))?;

@@ -117,10 +117,13 @@ impl Ended {
         serde_json::from_str(self.out.lines().next()?).ok()
     }
 
-    /// Whether the program was not begun: its loader or its runtime gave up before its first line.
+    /// Whether the loader or the language's runtime gave up: before the program's first line, or where the runtime takes
+    /// a system call for one that cannot fail. No answer was given.
     #[must_use]
-    pub fn never_began(&self) -> bool {
-        self.code == Some(127) || self.err.contains("fatal runtime error: initialization")
+    pub fn runtime_gave_up(&self) -> bool {
+        let by_runtime = ["/library/std/src/", "fatal runtime error: initialization"];
+        self.code == Some(127)
+            || self.code != Some(0) && by_runtime.iter().any(|place| self.err.contains(place))
     }
 
     /// One line of how it ended.
