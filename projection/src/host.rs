@@ -194,8 +194,7 @@ impl System {
 
     fn with(kept: Option<Kept>) -> Self {
         let boot = Disk.boot().ok().map(|boot| BootId(boot.0));
-        let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
-        let id = kept::machine_identity(&machine)
+        let id = kept::machine_identity(&machine_id())
             .or_else(|| kept.as_ref()?.identity().ok())
             .unwrap_or_else(|| kept::boot_identity(boot));
         Self {
@@ -302,4 +301,18 @@ pub fn state_directory() -> Option<PathBuf> {
             .filter(|path| path.is_absolute())
     };
     absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
+}
+
+/// The text of the machine's id; empty where there is none. A machine is not another one because a read failed for a
+/// moment: a store made meanwhile would be another machine's for ever.
+fn machine_id() -> Vec<u8> {
+    const TRIES: usize = 3;
+    for _ in 0..TRIES {
+        match std::fs::read("/etc/machine-id") {
+            Ok(text) => return text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+            Err(_) => {}
+        }
+    }
+    Vec::new()
 }
