@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::hammer::{self, Plan};
+use crate::hammer::{self, Dice, Plan};
 
 pub mod faults;
 pub mod page;
@@ -47,6 +47,22 @@ pub struct Order {
     pub program: PathBuf,
     /// This program, which a rig starts again as its worker.
     pub itself: PathBuf,
+}
+
+impl Order {
+    /// As many of the points as the tier has time for, drawn by the seed: all of them where everything is tried.
+    fn draw<P>(&self, mut points: Vec<P>, sample: usize, minutes: usize) -> Vec<P> {
+        let most = match self.tier {
+            Tier::Sample => sample,
+            Tier::Minutes => minutes,
+            Tier::Whole => return points,
+        };
+        let mut dice = Dice::new(self.seed);
+        while points.len() > most {
+            points.swap_remove(dice.roll(points.len() as u64) as usize);
+        }
+        points
+    }
 }
 
 /// What was tried, how often, and what was found.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tenure_projection::core::codec::v1;
-use tenure_projection::core::command::{Command as Asked, Count, Input, Origin, Request};
+use tenure_projection::core::command::{Command as Asked, Count, Origin, Request};
 use tenure_projection::core::event::Fence;
 use tenure_projection::core::holder::HostId;
 use tenure_projection::core::id::{RefusalNo, Time};
-use tenure_projection::core::text::{Bodies, Texts};
+use tenure_projection::core::text::Texts;
 use tenure_projection::log::frame::{Draft, Parts};
 use tenure_projection::log::journal::segment::{Options, SegmentLog};
 use tenure_projection::log::journal::{Deadline, Journal};
@@ -167,20 +167,7 @@ fn unknown_kinds_are_opaque() {
             refusal: RefusalNo(0),
             count: 0,
         });
-        let request = Request {
-            input: Input {
-                command,
-                origin,
-                presented: None,
-                force: None,
-                evidence: None,
-                key: None,
-                require: None,
-            },
-            texts,
-            bodies: Bodies::default(),
-            time: Time(0),
-        };
+        let request = Request::of_the_store(command, origin, texts, Time(0));
         let parts = v1::encode(&Fence::NONE, &request, &[], || [7; 16]).expect("it fits");
         let (mut facts, texts, bodies) = (parts.facts, parts.texts, parts.bodies);
         // One event where there was none: its kind in bincode's form, version 1, and three bytes.

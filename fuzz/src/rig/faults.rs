@@ -10,8 +10,7 @@ use std::path::Path;
 use std::thread;
 
 use super::scenario::{Ended, Kind, STORY, Stage};
-use super::{Figures, Order, Outcome, Tier, trace};
-use crate::hammer::Dice;
+use super::{Figures, Order, Outcome, trace};
 
 /// What is done to a system call: a name for the page, `strace`'s word for it, and whether to every later one too.
 const FAULTS: &[(&str, &str, bool)] = &[
@@ -45,12 +44,10 @@ struct Point {
 /// # Errors
 /// When the story cannot be played without a fault, or a process cannot be started.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    if !trace::works() {
-        return Ok(Outcome::Skipped(
-            "strace is not there or may not trace".into(),
-        ));
+    if let Some(skipped) = trace::missing() {
+        return Ok(skipped);
     }
-    let points = chosen(all(&Stage::new(&order.program)?)?, order);
+    let points = order.draw(all(&Stage::new(&order.program)?)?, 40, 1500);
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let parts = thread::scope(|scope| {
         let started: Vec<_> = (0..workers)
@@ -121,17 +118,7 @@ fn judge(stage: &Stage, point: &Point, ended: &Ended) -> Result<Vec<String>, Box
             "acknowledged as {first:?}, and repeated as {second:?}"
         ));
     }
-    for words in [["verify"], ["audit"]] {
-        let found = stage.ask(&words)?;
-        if found.code != Some(0) {
-            broken.push(format!(
-                "{} then ends with {}: {}",
-                words[0],
-                found.told(),
-                found.out
-            ));
-        }
-    }
+    broken.extend(stage.found()?);
     Ok(broken)
 }
 
@@ -181,18 +168,4 @@ fn all(stage: &Stage) -> Result<Vec<Point>, Box<dyn Error>> {
 fn timed(runner: Vec<String>) -> Vec<String> {
     let limit = ["timeout", "-s", "KILL", "60"].map(str::to_owned);
     limit.into_iter().chain(runner).collect()
-}
-
-/// As many as the tier has time for, drawn by the seed.
-fn chosen(mut points: Vec<Point>, order: &Order) -> Vec<Point> {
-    let most = match order.tier {
-        Tier::Sample => 40,
-        Tier::Minutes => 1500,
-        Tier::Whole => return points,
-    };
-    let mut dice = Dice::new(order.seed);
-    while points.len() > most {
-        points.swap_remove(dice.roll(points.len() as u64) as usize);
-    }
-    points
 }

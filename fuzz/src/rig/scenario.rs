@@ -121,9 +121,12 @@ impl Ended {
     /// a system call for one that cannot fail. No answer was given.
     #[must_use]
     pub fn runtime_gave_up(&self) -> bool {
-        let by_runtime = ["/library/std/src/", "fatal runtime error: initialization"];
-        self.code == Some(127)
-            || self.code != Some(0) && by_runtime.iter().any(|place| self.err.contains(place))
+        let mut lines = self.err.lines();
+        let by_runtime = lines.any(|line| {
+            line.contains("fatal runtime error: initialization")
+                || line.contains("panicked at /rustc/") && line.contains("/library/std/src/")
+        });
+        self.code == Some(127) || self.code != Some(0) && by_runtime
     }
 
     /// One line of how it ended.
@@ -265,6 +268,22 @@ impl Stage {
         Ok(Ended::of(command.output()?))
     }
 
+    /// What `verify` and `audit` have against the store now.
+    ///
+    /// # Errors
+    /// When a process cannot be started.
+    pub fn found(&self) -> io::Result<Vec<String>> {
+        let mut found = Vec::new();
+        for words in [["verify"], ["audit"]] {
+            let ended = self.ask(&words)?;
+            if ended.code != Some(0) {
+                let (told, out) = (ended.told(), ended.out);
+                found.push(format!("{} then ends with {told}: {out}", words[0]));
+            }
+        }
+        Ok(found)
+    }
+
     /// Runs a command to its end.
     ///
     /// # Errors
@@ -279,6 +298,8 @@ impl Stage {
             .env_remove("TENURE_TOKEN")
             .env_remove("TENURE_TOKEN_FILE")
             .env_remove("TENURE_SESSION")
+            // A backtrace names places that nothing panicked at.
+            .env("RUST_BACKTRACE", "0")
             .env("TENURE_STORE", self.store())
             .current_dir(self.room.path().join("checkout"))
             .stdin(Stdio::null());

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::scenario::{Ended, Kind, STORY, Stage};
-use super::{Figures, Order, Outcome, Tier, trace};
-use crate::hammer::Dice;
+use super::{Figures, Order, Outcome, trace};
 
 /// Longest that a writer may take, stopped or not.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,10 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// When the story cannot be played without a stop, or a process cannot be started.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    if !trace::works() {
-        return Ok(Outcome::Skipped(
-            "strace is not there or may not trace".into(),
-        ));
+    if let Some(skipped) = trace::missing() {
+        return Ok(skipped);
     }
     let stage = Stage::new(&order.program)?;
     let mut points = Vec::new();
@@ -40,17 +37,8 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
             }
         }
     }
-    let most = match order.tier {
-        Tier::Sample => 10,
-        Tier::Minutes => 200,
-        Tier::Whole => usize::MAX,
-    };
-    let mut dice = Dice::new(order.seed);
-    while points.len() > most {
-        points.swap_remove(dice.roll(points.len() as u64) as usize);
-    }
     let mut figures = Figures::default();
-    for (number, call, nth) in points {
+    for (number, call, nth) in order.draw(points, 10, 200) {
         for broken in stop(&stage, number, &call, nth, &mut figures)? {
             let words = STORY[number].words.join(" ");
             figures
@@ -107,12 +95,7 @@ fn stop(
         Some(13 | 75) => figures.count("did not know, or nothing happened", 1),
         _ => broken.push(format!("it ended with {}", ended.told())),
     }
-    for words in [["verify"], ["audit"]] {
-        let found = stage.ask(&words)?;
-        if found.code != Some(0) {
-            broken.push(format!("{} then ends with {}", words[0], found.told()));
-        }
-    }
+    broken.extend(stage.found()?);
     Ok(broken)
 }
 

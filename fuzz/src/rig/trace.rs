@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use super::Outcome;
 use super::scenario::{Stage, Step};
 
 /// What starts and ends a process, and what the kernel never refuses: an answer that cannot be is no fault.
@@ -27,13 +28,15 @@ const NOT_TRIED: &[&str] = &[
     "getrandom",
 ];
 
-/// Whether `strace` is there and may trace.
+/// Why nothing can be tried, where `strace` is not there or may not trace.
 #[must_use]
-pub fn works() -> bool {
+pub fn missing() -> Option<Outcome> {
     let tried = Command::new("strace")
         .args(["-qq", "-o", "/dev/null", "true"])
         .output();
-    tried.is_ok_and(|out| out.status.success())
+    let works = tried.is_ok_and(|out| out.status.success());
+    let why = "strace is not there or may not trace";
+    (!works).then(|| Outcome::Skipped(why.into()))
 }
 
 /// How often a step makes each system call, as a run without fault does. What cannot fail is left out.

@@ -1,14 +1,14 @@
 //! Who held what, asked of the projection and of a replay that knows nothing of intervals.
 
 use proptest::prelude::*;
-use tenure_core::command::{Command, Input, Origin, Request, Settle, Settlement};
+use tenure_core::command::{Command, Origin, Request, Settle, Settlement};
 use tenure_core::decide::decide;
 use tenure_core::event::Entry;
 use tenure_core::generation::Generation;
 use tenure_core::holder::HostId;
 use tenure_core::id::{Position, RoleNo, SessionNo, Time};
 use tenure_core::state::{DispatchState, Holder, State};
-use tenure_core::text::{Bodies, Pool, Texts};
+use tenure_core::text::{Pool, Texts};
 use tenure_log::frame::Frame;
 use tenure_log::journal::{CounterTag, Deadline, Journal};
 use tenure_projection::authority::{About, Authority, Interval, When};
@@ -45,20 +45,12 @@ fn raise(scene: &Scene) {
                 pid: 1,
                 host: HostId([1; 16]),
             };
-            let request = Request {
-                input: Input {
-                    command: Command::from(settle),
-                    origin,
-                    presented: None,
-                    force: None,
-                    evidence: None,
-                    key: None,
-                    require: None,
-                },
+            let request = Request::of_the_store(
+                Command::from(settle),
+                origin,
                 texts,
-                bodies: Bodies::default(),
-                time: Time(1_900_000_000_000_000),
-            };
+                Time(1_900_000_000_000_000),
+            );
             let decision = decide(&state, &request).expect("a raise is never refused");
             entry::draft(&request, &decision).expect("it fits into a frame")
         })
