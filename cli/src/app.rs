@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::acp;
 use crate::command::{
     audit, forensics, history, look, mail, operate, roles, sessions, trees, work,
 };
@@ -97,6 +98,8 @@ pub enum Command {
     Check(sessions::check::Args),
     /// Run a command that holds a session
     Exec(sessions::exec::Args),
+    /// Run an agent of the Agent Client Protocol: each of its sessions is held, and fenced
+    Acp(acp::Args),
 
     /// Give an item to a session
     Dispatch(work::dispatch::Args),
@@ -216,7 +219,9 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Sessions",
-        &["init", "register", "adopt", "retire", "check", "exec"],
+        &[
+            "init", "register", "adopt", "retire", "check", "exec", "acp",
+        ],
     ),
     (
         "Work",
@@ -296,6 +301,7 @@ impl Command {
             Self::Retire(args) => args.run(ctx),
             Self::Check(args) => args.run(ctx),
             Self::Exec(args) => args.run(ctx),
+            Self::Acp(args) => args.run(ctx),
             Self::Dispatch(args) => args.run(ctx),
             Self::Accept(args) => args.run(ctx),
             Self::Decline(args) => args.run(ctx),

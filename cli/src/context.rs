@@ -16,7 +16,7 @@ use tenure_projection::views::Lens;
 use crate::app::Global;
 use crate::clock;
 use crate::exit::Cause;
-use crate::fault::{Fault, Stop, of_failure, of_store};
+use crate::fault::{Fault, Stop, of_failure, of_store, shell_word};
 use crate::input::{self, Keyed};
 use crate::output::Output;
 
@@ -70,6 +70,14 @@ impl Context {
                 .then("tenure --store DIR ...", "names the store's directory")
                 .into()
         })
+    }
+
+    /// The store, as a person has to name it; `None` where it is the one that everybody uses.
+    #[must_use]
+    pub fn store_word(&self) -> Option<String> {
+        let dir = self.dir().ok()?;
+        let usual = state_directory().map(|state| state.join("tenure"));
+        (Some(&dir) != usual.as_ref()).then(|| shell_word(&dir))
     }
 
     /// When to give up.

@@ -21,7 +21,11 @@ mod process;
 mod said;
 mod step;
 
+pub use act::{PARTED, parting};
 pub use payload::Host;
+pub use process::PROXY;
+pub use said::{refusal as refusal_text, warning};
+pub use step::{Row, row};
 
 use act::Act;
 use payload::{Answer, Kind, Payload};

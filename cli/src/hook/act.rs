@@ -11,7 +11,7 @@ use tenure_projection::core::holder::{Bearing, Verdict};
 use tenure_projection::core::id::{Name, Token};
 use tenure_projection::error::Error;
 use tenure_projection::guards::{changing, only_looks};
-use tenure_projection::host::{ancestors, state_directory};
+use tenure_projection::host::ancestors;
 use tenure_projection::reader::Reader;
 use tenure_projection::store::{Answer as Told, Done, Store};
 use tenure_projection::views::{HolderView, SharedView};
@@ -20,7 +20,7 @@ use crate::command::sessions::exec::take;
 use crate::command::sessions::grant::granted;
 use crate::context::{Context, Mutation};
 use crate::exit::Cause;
-use crate::fault::{Fault, Stop, shell_word};
+use crate::fault::{Fault, Stop};
 use crate::input::{self, Keyed};
 use crate::private_file::{self, PrivateFile};
 
@@ -31,8 +31,10 @@ use super::{process, said};
 mod news;
 mod record;
 
+pub use record::parting;
+
 /// The reason with which a process gives its session back by itself.
-const PARTED: &str = "the agent host ended the session";
+pub const PARTED: &str = "the agent host ended the session";
 
 /// One payload being answered.
 pub struct Act<'a> {
@@ -148,7 +150,8 @@ impl<'a> Act<'a> {
         };
         let name = input::name(&name)?;
         let own: Vec<String> = std::env::args().collect();
-        let pid = process::hosting(self.payload.host, &own, ancestors())
+        let pid = process::proxied(ancestors())
+            .or_else(|| process::hosting(self.payload.host, &own, ancestors()))
             .ok_or_else(|| Fault::new(Cause::Io, "no process above this one can be seen"))?;
         let bearing = self.ctx.host().bearing(ProcessChoice::Pid(pid));
         let bearing = bearing.map_err(|error| Fault::new(Cause::Io, error.to_string()))?;
@@ -355,14 +358,7 @@ impl<'a> Act<'a> {
     }
 
     fn refused(&self, view: &tenure_projection::views::RefusalView, who: &Who) -> String {
-        said::refusal(view, self.store_word().as_deref(), who.pid)
-    }
-
-    /// The store, as a person has to name it; `None` where it is the one that everybody uses.
-    fn store_word(&self) -> Option<String> {
-        let dir = self.ctx.dir().ok()?;
-        let usual = state_directory().map(|state| state.join("tenure"));
-        (Some(&dir) != usual.as_ref()).then(|| shell_word(&dir))
+        said::refusal(view, self.ctx.store_word().as_deref(), who.pid)
     }
 }
 

@@ -39,6 +39,22 @@ pub fn hosting(
         .map(|process| process.pid)
 }
 
+/// The variable in which `acp` says which process it is.
+pub const PROXY: &str = "TENURE_ACP";
+
+/// The agent that `acp` holds sessions for, where this is one of its descendants: the child of the proxy that the
+/// environment names. A proxy that is not above this process is another's, or gone.
+pub fn proxied(ancestors: impl Iterator<Item = Ancestor>) -> Option<u32> {
+    let proxy: u32 = std::env::var(PROXY).ok()?.parse().ok()?;
+    let all: Vec<u32> = ancestors.map(|process| process.pid).collect();
+    below(proxy, &all)
+}
+
+fn below(proxy: u32, ancestors: &[u32]) -> Option<u32> {
+    let at = ancestors.iter().position(|pid| *pid == proxy)?;
+    ancestors.get(at.checked_sub(1)?).copied()
+}
+
 fn base(argument: &[u8]) -> String {
     let text = String::from_utf8_lossy(argument);
     let name = text.rsplit('/').next().unwrap_or_default();
@@ -113,6 +129,14 @@ mod tests {
             name: name.as_bytes().to_vec(),
             arguments: arguments.iter().map(|a| a.as_bytes().to_vec()).collect(),
         }
+    }
+
+    /// Under a proxy it is the proxy's child, whatever runs below; what only names one that is not above counts nothing.
+    #[test]
+    fn under_a_proxy_the_agent_is_its_child() {
+        assert_eq!(below(7, &[9, 8, 7, 6]), Some(8));
+        assert_eq!(below(9, &[9, 8, 7]), None);
+        assert_eq!(below(5, &[9, 8, 7]), None);
     }
 
     fn found(host: Host, all: &[Ancestor]) -> Option<u32> {

@@ -1,5 +1,6 @@
 //! Tests of the `tenure` command as its users meet it: processes, arguments, two streams, an exit code.
 
+mod acp;
 mod agents;
 mod audit;
 mod bundles;

@@ -122,7 +122,7 @@ impl Act<'_> {
         let Some(view) = view.filter(|view| !view.is_current()) else {
             return Ok(Answer::Silence);
         };
-        let text = said::lost(&view, self.store_word().as_deref(), who.pid);
+        let text = said::lost(&view, self.ctx.store_word().as_deref(), who.pid);
         Ok(match self.payload.event.kind() {
             Kind::Stop => Answer::Say(text),
             _ => Answer::Context(text),

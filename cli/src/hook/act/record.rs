@@ -7,6 +7,7 @@ use tenure_projection::core::id::{Name, Token};
 use tenure_projection::core::limits::{LABEL_BYTES_MAX, STATUS_BYTES_MAX};
 use tenure_projection::core::path::contains;
 use tenure_projection::core::state::Session;
+use tenure_projection::error::Error;
 use tenure_projection::reader::Reader;
 
 use crate::fault::Stop;
@@ -109,25 +110,7 @@ impl Act<'_> {
         if who.shown.is_some() {
             return Ok(Answer::Silence);
         }
-        let blank = self.looking(|reader| {
-            reader.view(|state| {
-                let number = state.find(who.name.as_str().as_bytes());
-                number.and_then(|n| state.session(n)).is_some_and(is_blank)
-            })
-        })?;
-        let (name, reason) = (who.name.clone(), Some(PARTED.to_owned()));
-        let verb = match blank {
-            true => Verb::Retire {
-                name,
-                if_idle: true,
-                reason,
-            },
-            false => Verb::Release {
-                name,
-                epoch: None,
-                reason,
-            },
-        };
+        let verb = self.looking(|reader| parting(reader, &who.name))?;
         self.note(verb, token)
     }
 
@@ -138,6 +121,30 @@ impl Act<'_> {
             Err(stop) => Err(stop),
         }
     }
+}
+
+/// The call that gives a session back; a blank one is retired (REG-19).
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn parting(reader: &Reader, name: &Name) -> Result<Verb, Error> {
+    let blank = reader.view(|state| {
+        let number = state.find(name.as_str().as_bytes());
+        number.and_then(|n| state.session(n)).is_some_and(is_blank)
+    })?;
+    let (name, reason) = (name.clone(), Some(PARTED.to_owned()));
+    Ok(match blank {
+        true => Verb::Retire {
+            name,
+            if_idle: true,
+            reason,
+        },
+        false => Verb::Release {
+            name,
+            epoch: None,
+            reason,
+        },
+    })
 }
 
 /// The name of an agent below; `None` where its id makes no name.
