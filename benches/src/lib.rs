@@ -10,3 +10,17 @@ pub mod ours;
 pub mod page;
 pub mod reading;
 pub mod workload;
+
+use std::process::ExitCode;
+
+/// How a program of these ends: what failed is said.
+#[must_use]
+pub fn ended(result: std::io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

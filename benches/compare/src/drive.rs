@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tenure_benches::figures::quantile;
 use tenure_benches::workload::{Act, Bodies, Crew, SEED};
 
-use crate::peers::Place;
+use crate::peers::{Peer, Place};
 
 /// Sessions that each thread acts for.
 pub const SEATS_PER_THREAD: usize = 16;
@@ -39,6 +39,17 @@ pub struct Served {
 }
 
 impl Served {
+    /// Opens the store again and counts: what was acknowledged stands there, and nothing else.
+    ///
+    /// # Panics
+    /// When it does not: such figures are worth nothing.
+    pub fn stands_in(&self, peer: &dyn Peer, place: Box<dyn Place>) {
+        if let Some(found) = place.count() {
+            let (appends, name) = (self.appends, peer.name());
+            assert_eq!(found, appends, "{name}: found and acknowledged differ");
+        }
+    }
+
     /// Appends in a second.
     pub fn per_second(&self) -> f64 {
         self.appends as f64 / self.seconds

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tenure_benches::workload::{Crew, SEED};
-use tenure_benches::{machine, page, reading};
+use tenure_benches::{ended, machine, page, reading};
 
 use options::{Options, Part};
 use report::Report;
@@ -39,16 +39,6 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("{error}\n\n{}", options::USAGE);
             ExitCode::from(2)
-        }
-    }
-}
-
-fn ended(result: io::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A client and an agent of the Agent Client Protocol, with the program in between: processes of their own.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -351,6 +351,36 @@ fn what_cannot_be_judged_does_not_go_on() {
     agent.says(&long);
     assert_eq!(agent.hears()["error"]["code"], -32600);
     assert_eq!(agent.hears()["result"]["stopReason"], "end_turn");
+}
+
+/// The protocol's own kit on both ends hears nothing but the protocol, and finds the generation where it belongs.
+#[test]
+fn the_official_kit_speaks_through_it() {
+    let Some(python) = crate::sdk::python() else {
+        return;
+    };
+    let (user, top) = checkout();
+    let kept = |name: &str, text: &str| {
+        let file = user.file(name);
+        std::fs::write(&file, text).expect("it writes");
+        file
+    };
+    let client = kept("client.py", include_str!("acp/sdk_client.py"));
+    let agent = kept("agent.py", include_str!("acp/sdk_agent.py"));
+    let mut command = Command::new(python);
+    for (key, value) in user.command(&[]).get_envs() {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    command.arg(client).arg(env!("CARGO_BIN_EXE_tenure"));
+    let ran = Terminal::finish(command.arg(agent).arg(top)).ended(0);
+    let expected = "loads True\nloads True\nbegun sdk-1 sdk-1@1\nupdate sdk-1 generation 1\n\
+                    write a.txt written 1\nstopped end_turn\nload -32050 held\nloaded 2\n\
+                    prompt -32050 stale-generation\nupdate sdk-1 generation 2\n\
+                    write a.txt written 2\nstopped end_turn\n";
+    assert_eq!(ran.out, expected, "{}", ran.err);
 }
 
 /// GIT-3: what follows when the ledger cannot be asked is said beforehand.

@@ -24,6 +24,7 @@ mod readme;
 mod recovery;
 mod roles;
 mod salvage;
+mod sdk;
 mod sessions;
 mod snapshot;
 mod terminal;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tenure_benches::workload::{Crew, SEED};
-use tenure_benches::{machine, ours, page, reading};
+use tenure_benches::{ended, machine, ours, page, reading};
 
 use measure::Point;
 use table::Axis;
@@ -51,16 +51,6 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("{error}\n\n{USAGE}");
             ExitCode::from(2)
-        }
-    }
-}
-
-fn ended(result: io::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
         }
     }
 }
