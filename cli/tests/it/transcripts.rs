@@ -73,6 +73,59 @@ fn ids(transcript: &str) -> Vec<String> {
     transcript.lines().map(parse).filter_map(id).collect()
 }
 
+/// A healthy file in another form is named as that, with the command that makes lines of it; what it makes is read.
+#[test]
+fn other_forms_are_named_and_not_called_damaged() {
+    let user = Terminal::new();
+    let message = |id: &str, who: &str| json!({"id": id, "timestamp": "2025-09-01T10:00:01Z", "type": who, "content": "x"});
+    let head = json!({"sessionId": "s", "projectHash": "h", "startTime": "2025-09-01T10:00:00Z"});
+    let (one, two) = (message("1", "user"), message("2", "gemini"));
+    let mut whole = head.clone();
+    whole["messages"] = json!([one, two]);
+    let lines = format!("{head}\n{one}\n{two}\n");
+    for (name, bytes, part) in [
+        (
+            "old.json",
+            format!("{whole:#}\n").into_bytes(),
+            "jq -c 'del(.messages), .messages[]' old.json",
+        ),
+        ("flat.json", whole.to_string().into_bytes(), "jq -c"),
+        (
+            "a.jsonl.zst",
+            b"\x28\xb5\x2f\xfd\x04".to_vec(),
+            "zstd -dc a.jsonl.zst",
+        ),
+        (
+            "a.jsonl.gz",
+            b"\x1f\x8b\x08".to_vec(),
+            "gzip -dc a.jsonl.gz",
+        ),
+    ] {
+        std::fs::write(user.file(name), bytes).expect("it writes");
+        for line in [
+            format!("transcript {name}"),
+            format!("import --transcript {name} --as s"),
+        ] {
+            let ran = user.run(&line).ended(64);
+            assert!(
+                ran.err.contains("unsupported") && ran.err.contains(part),
+                "{}",
+                ran.err
+            );
+        }
+        assert!(!user.store().join("segments").exists());
+    }
+    std::fs::write(user.file("new.jsonl"), lines).expect("it writes");
+    let read = &user.list("transcript new.jsonl")[0];
+    assert_eq!(
+        (&read["host"], &read["records"]),
+        (&json!("gemini"), &json!(3))
+    );
+    // A single line that is a record is no other form.
+    std::fs::write(user.file("single.jsonl"), format!("{head}\n")).expect("it writes");
+    assert_eq!(user.list("transcript single.jsonl")[0]["records"], 1);
+}
+
 /// A02, B01, B05, B10: what is wrong with a transcript is said with its place and by the exit code; nothing is written, and
 /// no store is made.
 #[test]

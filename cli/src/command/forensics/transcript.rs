@@ -12,6 +12,8 @@ use crate::exit::Exit;
 use crate::fault::{Fault, Stop};
 use crate::output::{BAD, DIM, HEAD, PLAIN, Progress, WARN, json};
 
+mod form;
+
 /// Arguments of `transcript`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -41,7 +43,10 @@ pub struct Taken {
 /// When it cannot be read.
 pub fn take(ctx: &mut Context, path: &Path, host: Option<&str>) -> Result<Taken, Stop> {
     let unreadable = |source| Stop::from(Fault::file("read", path, source));
-    let file = File::open(path).map_err(unreadable)?;
+    let mut file = File::open(path).map_err(unreadable)?;
+    if let Some(fault) = form::other(&mut file, path).map_err(unreadable)? {
+        return Err(fault.into());
+    }
     let whole = file.metadata().map_err(unreadable)?.len();
     let mut progress = Progress::new(&ctx.out, whole);
     let host = host.and_then(Host::from_word);
