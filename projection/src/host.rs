@@ -67,8 +67,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// tested against the processes here (C08, C11).
     fn sight(&self, record: &Bearing) -> Sighting;
 
-    /// Keeps this boot in the list that later proves it past. Called when something is recorded; costs a
-    /// look at a small file from the second call of a boot on.
+    /// Keeps this boot in the list that later proves it past. Called when something is recorded; looks at a small file
+    /// at the first call.
     ///
     /// # Errors
     /// [`HostError`] when it cannot be kept. Records of this boot will then be unknowable after the next
@@ -173,6 +173,7 @@ pub struct System {
     name: String,
     boot: Option<BootId>,
     kept: Option<Kept>,
+    known: kernel::Known,
 }
 
 impl System {
@@ -202,26 +203,36 @@ impl System {
             name: kernel::host_name(),
             boot,
             kept,
+            known: kernel::Known::default(),
         }
     }
 
     fn process(&self, choice: ProcessChoice) -> Result<Option<(Process, u32)>, HostError> {
         match choice {
             ProcessChoice::None => Ok(None),
-            ProcessChoice::Itself => kernel::record(std::process::id(), Source::Declared).map(Some),
-            ProcessChoice::Pid(pid) => kernel::record(pid, Source::Declared).map(Some),
+            ProcessChoice::Itself => self.recorded(std::process::id(), Source::Declared),
+            ProcessChoice::Pid(pid) => self.recorded(pid, Source::Declared),
             ProcessChoice::Parent => match kernel::parent() {
                 None => Ok(None),
-                Some(pid) => match kernel::record(pid, Source::Default) {
+                Some(pid) => match self.recorded(pid, Source::Default) {
                     // It has just ended, and whoever adopted this process is not what was meant.
                     Err(HostError::NoSuchProcess { .. }) => Ok(None),
-                    answer => answer.map(Some),
+                    answer => answer,
                 },
             },
         }
     }
 
-    fn answer(&self, record: &Bearing, pidns: Option<u64>) -> Answer {
+    fn recorded(&self, pid: u32, source: Source) -> Result<Option<(Process, u32)>, HostError> {
+        kernel::record(&self.known, pid, source).map(Some)
+    }
+
+    fn answer(
+        &self,
+        record: &Bearing,
+        pidns: Option<u64>,
+        ourselves: Option<kernel::Ourselves>,
+    ) -> Answer {
         match record.process {
             Some(process)
                 if record.host == self.id
@@ -229,7 +240,7 @@ impl System {
                     && process.pidns.is_some()
                     && process.pidns == pidns =>
             {
-                kernel::answer(process.pid)
+                kernel::answer(ourselves, process.pid)
             }
             // The judge does not look at it.
             _ => Answer::Failed,
@@ -268,7 +279,11 @@ impl Host for System {
     }
 
     fn sight(&self, record: &Bearing) -> Sighting {
-        let pidns = kernel::pid_namespace();
+        let ourselves = self.known.ourselves();
+        let (pidns, timens) = match ourselves {
+            Some(known) => known.namespaces(),
+            None => (kernel::pid_namespace(), kernel::time_namespace()),
+        };
         let listed = |boot| {
             Some(boot) != self.boot
                 && self
@@ -281,8 +296,8 @@ impl Host for System {
             boot: self.boot,
             boot_listed: record.host == self.id && record.boot.is_some_and(listed),
             pidns,
-            timens: kernel::time_namespace(),
-            answer: self.answer(record, pidns),
+            timens,
+            answer: self.answer(record, pidns, ourselves),
         }
     }
 

@@ -4,13 +4,39 @@ use tenure_core::holder::{Answer, Process, Source};
 
 use super::{Ancestor, HostError};
 
+/// What is known of this process: nothing is asked here.
+#[derive(Debug, Default)]
+pub(super) struct Known;
+
+/// Nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ourselves {}
+
+impl Known {
+    /// Nothing is known.
+    pub(super) fn ourselves(&self) -> Option<Ourselves> {
+        None
+    }
+}
+
+impl Ourselves {
+    /// There are none.
+    pub(super) fn namespaces(self) -> (Option<u64>, Option<u64>) {
+        match self {}
+    }
+}
+
 /// What the kernel says of a pid: not asked here.
-pub(super) fn answer(_pid: u32) -> Answer {
+pub(super) fn answer(_ourselves: Option<Ourselves>, _pid: u32) -> Answer {
     Answer::Failed
 }
 
 /// Records the number and nothing that could prove anything.
-pub(super) fn record(pid: u32, source: Source) -> Result<(Process, u32), HostError> {
+pub(super) fn record(
+    _known: &Known,
+    pid: u32,
+    source: Source,
+) -> Result<(Process, u32), HostError> {
     let process = Process {
         pid,
         start: None,

@@ -9,8 +9,8 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tenure_core::holder::{BootId, HostId};
 use tenure_log::storage::disk::Disk;
@@ -49,12 +49,16 @@ const LOCAL: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Kept {
     path: PathBuf,
+    /// The boot that was found at the end of the list, or put there. Nobody starts a machine anew under a process, so
+    /// one look is enough for all that it records.
+    listed: OnceLock<BootId>,
 }
 
 impl Kept {
     pub(super) fn new(state_dir: &Path) -> Self {
         Self {
             path: state_dir.join(DIRECTORY),
+            listed: OnceLock::new(),
         }
     }
 
@@ -78,8 +82,17 @@ impl Kept {
         }
     }
 
-    /// Puts `boot` at the end of the list, durably, unless it stands there.
+    /// Puts `boot` at the end of the list, durably, unless it stands there. Looks once.
     pub(super) fn remember(&self, boot: BootId) -> Result<(), HostError> {
+        if self.listed.get() != Some(&boot) {
+            self.list(boot)?;
+            // Of two threads that come here together, either says the same.
+            let _ = self.listed.set(boot);
+        }
+        Ok(())
+    }
+
+    fn list(&self, boot: BootId) -> Result<(), HostError> {
         let directory = self.open(Opening::Create)?;
         // A list that is none is begun anew: less is remembered, nothing is believed that should not be.
         let mut boots = read_boots(&*directory)

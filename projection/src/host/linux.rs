@@ -20,6 +20,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
@@ -90,11 +91,83 @@ fn process_id(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 
+/// By what it is told whether what was read of this process still holds: another number or namespace of processes is
+/// that of a fork, the offsets of another namespace of times shift its start, another `/proc` may show others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    pid: u32,
+    pidns: Option<u64>,
+    timens: Option<u64>,
+    proc_device: u64,
+}
+
+impl Place {
+    /// None where there is no `/proc`.
+    fn here() -> Option<Self> {
+        Some(Self {
+            pid: std::process::id(),
+            pidns: pid_namespace(),
+            timens: time_namespace(),
+            proc_device: std::fs::metadata("/proc").ok()?.dev(),
+        })
+    }
+}
+
+/// What never changes of this process, in one place: read at its first grant, and not at every one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ourselves {
+    place: Place,
+    start: u64,
+    pidfs: Option<u64>,
+}
+
+impl Ourselves {
+    /// The namespaces of processes and of times.
+    pub(super) fn namespaces(self) -> (Option<u64>, Option<u64>) {
+        (self.place.pidns, self.place.timens)
+    }
+}
+
+/// What is known of this process, once it was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<Option<Ourselves>>);
+
+impl Known {
+    /// None where it cannot all be read; then it is read piece by piece, like anybody's.
+    pub(super) fn ourselves(&self) -> Option<Ourselves> {
+        let place = Place::here()?;
+        // A lock that a thread held when this process forked is never given back.
+        let known = self.0.try_lock().and_then(|known| *known);
+        if let Some(known) = known.filter(|known| known.place == place) {
+            return Some(known);
+        }
+        let Standing::Pinned(pidfd) = look(process_id(place.pid)?) else {
+            return None;
+        };
+        let read = Ourselves {
+            place,
+            start: start(place.pid)?,
+            pidfs: pidfs_inode(&pidfd),
+        };
+        if let Some(mut known) = self.0.try_lock() {
+            *known = Some(read);
+        }
+        Some(read)
+    }
+}
+
 /// What the kernel says of `pid` in our namespace.
-pub(super) fn answer(pid: u32) -> Answer {
+pub(super) fn answer(ourselves: Option<Ourselves>, pid: u32) -> Answer {
     let Some(id) = process_id(pid) else {
         return Answer::Failed;
     };
+    // Whoever asks has not exited.
+    if let Some(known) = ourselves.filter(|known| known.place.pid == pid) {
+        return Answer::Exists {
+            start: Some(known.start),
+            pidfs: known.pidfs,
+        };
+    }
     let standing = look(id);
     // Read after the descriptor was taken. Whatever has the number by now: a start time other than the
     // recorded one shows that the recorded process has lost it.
@@ -115,8 +188,26 @@ pub(super) fn answer(pid: u32) -> Answer {
 }
 
 /// What to record of `pid`, and its user id.
-pub(super) fn record(pid: u32, source: Source) -> Result<(Process, u32), HostError> {
+pub(super) fn record(known: &Known, pid: u32, source: Source) -> Result<(Process, u32), HostError> {
     let id = process_id(pid).ok_or(HostError::NoProcessId { pid })?;
+    if pid == std::process::id()
+        && let Some(Ourselves {
+            place,
+            start,
+            pidfs,
+        }) = known.ourselves()
+    {
+        let process = Process {
+            pid,
+            start: Some(start),
+            pidns: place.pidns,
+            timens: place.timens,
+            pidfs,
+            ancestor: true,
+            source,
+        };
+        return Ok((process, rustix::process::geteuid().as_raw()));
+    }
     let pidfd = match look(id) {
         Standing::Pinned(pidfd) => Some(pidfd),
         Standing::Gone => return Err(HostError::NoSuchProcess { pid }),
@@ -311,12 +402,66 @@ mod tests {
         }
     }
 
+    /// LIV-1: what is kept of this process is what is read of it like of any other.
+    #[test]
+    fn what_is_known_of_this_process_is_what_is_read_of_it() {
+        let pid = std::process::id();
+        let keep = Known::default();
+        assert!(keep.0.lock().is_none());
+        let known = keep.ourselves().expect("everything can be read here");
+        assert!(keep.0.lock().is_some());
+        assert_eq!(Some(known.start), start(pid));
+        let Standing::Pinned(pidfd) = look(process_id(pid).expect("ours")) else {
+            panic!("not pinned");
+        };
+        assert_eq!(known.pidfs, pidfs_inode(&pidfd));
+        let seen = Answer::Exists {
+            start: Some(known.start),
+            pidfs: known.pidfs,
+        };
+        assert_eq!(answer(Some(known), pid), seen);
+        assert_eq!(answer(None, pid), seen);
+        let (process, uid) = record(&keep, pid, Source::Declared).expect("recorded");
+        assert_eq!(Some(process.start), Some(start(pid)));
+        assert_eq!(process.pidns, pid_namespace());
+        assert_eq!(process.timens, time_namespace());
+        assert_eq!(process.ancestor, is_ancestor(pid));
+        assert_eq!(Some(uid), status(pid).map(|s| s.uid));
+    }
+
+    /// Of a fork, or of a process that went to another namespace, nothing that is kept counts.
+    #[test]
+    fn what_is_known_is_of_one_place() {
+        let here = Place::here().expect("there is a /proc");
+        let ns = |n: Option<u64>| n.map(|n| n + 1);
+        let others = [
+            Place {
+                pid: here.pid + 1,
+                ..here
+            },
+            Place {
+                pidns: ns(here.pidns),
+                ..here
+            },
+            Place {
+                timens: ns(here.timens),
+                ..here
+            },
+            Place {
+                proc_device: here.proc_device + 1,
+                ..here
+            },
+        ];
+        assert_eq!(Place::here(), Some(here));
+        assert!(others.iter().all(|other| *other != here));
+    }
+
     #[test]
     fn numbers_that_no_process_can_have_are_no_answer() {
         for pid in [0, i32::MAX as u32 + 1, u32::MAX] {
-            assert_eq!(answer(pid), Answer::Failed, "{pid}");
+            assert_eq!(answer(None, pid), Answer::Failed, "{pid}");
             assert!(matches!(
-                record(pid, Source::Declared),
+                record(&Known::default(), pid, Source::Declared),
                 Err(HostError::NoProcessId { .. })
             ));
         }
