@@ -24,12 +24,14 @@ use crate::position::{Head, Position};
 use crate::segment::{file_name, fill_with_zeros, zero_backwards};
 use birth::Birth;
 use site::{Held, Site};
-use view::{Known, View};
+use view::{Known, Passed, View};
 
 /// The writer's side of a handle. One thread at a time.
 #[derive(Debug, Default)]
 pub struct Writer {
     view: Option<View>,
+    /// What the view passed when it was last moved.
+    passed: Option<Passed>,
     /// Kept between appends, for its capacity.
     buffer: Vec<u8>,
 }
@@ -214,6 +216,7 @@ impl Writer {
         known: Head,
     ) -> Result<(Held<'s>, Vec<Frame>), TransactError> {
         let point = self.view.as_ref().map(View::point);
+        self.passed = None;
         let held = self.hold_settled(site, patience)?;
         let view = self.view.as_ref().expect("settling leaves a view");
         let newest_rules = view.segment.header().rules;
@@ -224,6 +227,9 @@ impl Writer {
                 u64::from(site.rules.0),
             );
             return Err(Error::LimitExceeded { what, offered, max }.into());
+        }
+        if let Some(frames) = self.passed.take().and_then(|passed| passed.behind(known)) {
+            return Ok((held, frames));
         }
         match view.frames_after(site, &held.control, Known { head: known, point })? {
             Some(frames) => Ok((held, frames)),
@@ -264,10 +270,15 @@ impl Writer {
         if place.segment.epoch != held.word.epoch {
             return Ok(false);
         }
-        if let Some(view) = &self.view
-            && view.is_at(&place)
-        {
-            return Ok(true);
+        if let Some(view) = &mut self.view {
+            if view.is_at(&place) {
+                return Ok(true);
+            }
+            let from = view.head;
+            if let Some(frames) = view.advance(site, &place, &mut self.buffer)? {
+                self.passed = Some(Passed { from, frames });
+                return Ok(true);
+            }
         }
         self.view = View::adopt(site, &place)?;
         Ok(self.view.is_some())
@@ -504,6 +515,10 @@ impl View {
     /// Keeps zeros ahead of the frames. What cannot be filled is not: the append itself tells.
     fn fill_ahead(&mut self, site: &Site, bytes: u64) {
         let (needed, step) = (self.end + bytes, site.tuning.fill_bytes.max(1));
+        if needed > self.filled {
+            // Others may have filled it since this was looked up.
+            self.filled = self.segment.file().size().unwrap_or(0).max(self.filled);
+        }
         if needed <= self.filled || bytes >= step {
             self.filled = self.filled.max(needed);
             return;

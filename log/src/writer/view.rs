@@ -10,8 +10,12 @@ use crate::frame::{Depth, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, decode};
 use crate::journal::Frames;
 use crate::position::Head;
 use crate::reader::{From, Point, Walker};
+use crate::scan::{Checks, Cursor};
 use crate::segment::{Segment, file_name};
 use crate::storage;
+
+/// The most bytes of others' frames that are read at once, without a walk: some thousand frames.
+const ADVANCE_BYTES_MAX: u64 = 256 << 10;
 
 /// A writer's place in the log: always between two frames it has read, or written.
 #[derive(Debug)]
@@ -26,6 +30,29 @@ pub struct View {
     pub end: u64,
     /// The size of the file: up to here are zeros behind `end`.
     pub filled: u64,
+}
+
+/// The frames that a view passed on its way to the true head.
+#[derive(Debug)]
+pub(super) struct Passed {
+    /// Where it stood before.
+    pub(super) from: Head,
+    /// Oldest first, and without a gap up to where it stands now.
+    pub(super) frames: Vec<Frame>,
+}
+
+impl Passed {
+    /// The frames behind `known`; none when that is not on the way: then the log is looked at.
+    pub(super) fn behind(self, known: Head) -> Option<Vec<Frame>> {
+        let Self { from, mut frames } = self;
+        let count = known.position.0.checked_sub(from.position.0)?;
+        let count = usize::try_from(count).ok()?;
+        let stands = match count.checked_sub(1) {
+            None => known == from,
+            Some(last) => frames.get(last)?.header.head() == known,
+        };
+        stands.then(|| frames.split_off(count))
+    }
 }
 
 /// A head that has to be in the log, and perhaps where it was read.
@@ -85,6 +112,50 @@ impl View {
             end,
             filled,
         }))
+    }
+
+    /// Moves to `place`, further on in the same segment, and gives the frames in between, oldest first: one read, and
+    /// each frame held against every checksum and the chain from this head on. None, and nowhere else, when they are not
+    /// all there, when something stands behind them, or when they are too many for one read.
+    ///
+    /// # Errors
+    /// When the segment cannot be read.
+    pub(super) fn advance(
+        &mut self,
+        site: &Site,
+        place: &HeadPlace,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Vec<Frame>>, Error> {
+        let bytes = place.end.checked_sub(self.end).unwrap_or(u64::MAX);
+        let most = ADVANCE_BYTES_MAX.min(site.tuning.tail_bytes_max);
+        if place.segment != self.segment.name() || bytes > most {
+            return Ok(None);
+        }
+        let len = bytes as usize;
+        buffer.clear();
+        buffer.resize(len + FRAME_HEADER_BYTES, 0);
+        let read = storage::read_full(&**self.segment.file(), buffer, self.end)
+            .map_err(|error| site.failed("read", &file_name(place.segment), error))?;
+        let Some((mut rest, behind)) = buffer[..read].split_at_checked(len) else {
+            return Ok(None);
+        };
+        let mut cursor = Cursor::resume(self.segment.header(), Checks::ALL, self.head, self.end);
+        let (mut frames, mut last) = (Vec::new(), self.last);
+        while !rest.is_empty() {
+            last = cursor.offset();
+            let Ok(frame) = cursor.step(rest) else {
+                return Ok(None);
+            };
+            rest = &rest[frame.header.frame_bytes()..];
+            frames.push(frame.to_owned());
+        }
+        let found = (cursor.head(), last, cursor.offset());
+        if found != (place.head, place.offset, place.end) || behind.iter().any(|byte| *byte != 0) {
+            return Ok(None);
+        }
+        (self.head, self.last, self.end) = found;
+        self.filled = self.filled.max(self.end);
+        Ok(Some(frames))
     }
 
     /// Where the head stands, for the control page.
@@ -226,4 +297,53 @@ pub(super) fn look_at(site: &Site, segment: &Segment, place: &HeadPlace) -> Resu
     } else {
         Stands::WithSomethingBehind
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Draft, Place, encode_into};
+    use crate::position::{Epoch, Incarnation, Position, Salt};
+
+    /// The frames at positions 4 to 6, and the head before them.
+    fn passed() -> Passed {
+        let place = Place::in_segment(Salt([7; 16]), Position(1), Epoch(1));
+        let from = Head {
+            position: Position(3),
+            ..Head::default()
+        };
+        let (mut head, mut frames) = (from, Vec::new());
+        for offset in [1000, 2000, 3000] {
+            let (at, mut bytes) = (place.at(offset), Vec::new());
+            let (life, draft) = (Incarnation(1), Draft::default());
+            head = encode_into(&mut bytes, &at, head, Position(0), life, &draft).expect("small");
+            let (frame, _) = decode(&at, &bytes, Depth::Whole).expect("good");
+            frames.push(frame.to_owned());
+        }
+        Passed { from, frames }
+    }
+
+    #[test]
+    fn a_caller_is_shown_what_stands_behind_the_head_that_it_knows() {
+        let heads: Vec<Head> = passed().frames.iter().map(|f| f.header.head()).collect();
+        let shown = |known| {
+            let frames = passed().behind(known)?;
+            Some(
+                frames
+                    .iter()
+                    .map(|f| f.header.position.0)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(shown(passed().from), Some(vec![4, 5, 6]));
+        assert_eq!(shown(heads[0]), Some(vec![5, 6]));
+        assert_eq!(shown(heads[2]), Some(vec![]));
+        for (position, head) in [(2, heads[0]), (3, heads[0]), (5, heads[0]), (7, heads[2])] {
+            let known = Head {
+                position: Position(position),
+                ..head
+            };
+            assert_eq!(shown(known), None, "{position} is not on the way");
+        }
+    }
 }
