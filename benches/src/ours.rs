@@ -25,13 +25,15 @@ pub fn host(dir: &Path) -> Arc<System> {
     Arc::new(System::new(&dir.join("state")))
 }
 
-/// A store in `dir/store`, made if there is none.
+/// A store in `dir/store`, made if there is none, as a program that lives long opens it.
 ///
 /// # Panics
 /// When it cannot be opened: a measurement has nothing to go on with.
 #[must_use]
 pub fn open(dir: &Path) -> Store {
-    let options = OpenOptions::new(dir.join("store")).create(true);
+    let options = OpenOptions::new(dir.join("store"))
+        .create(true)
+        .snapshots_aside(true);
     Store::open(&options, host(dir)).expect("the store opens")
 }
 

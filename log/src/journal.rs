@@ -303,6 +303,15 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// When it cannot be removed, or the name is not a plain name.
     fn remove(&self, name: &str) -> Result<(), Error>;
+    /// Keeps others from making the same blobs at the same time, until what it gives is dropped; `None` while somebody
+    /// does. It spares work and guards nothing: a blob is whole whoever writes it. An engine without such a lock gives
+    /// it to everybody.
+    ///
+    /// # Errors
+    /// When the lock cannot be had.
+    fn alone(&self) -> Result<Option<Box<dyn Send>>, Error> {
+        Ok(Some(Box::new(())))
+    }
 }
 
 /// Whether a log reaches the position that somebody waits behind.

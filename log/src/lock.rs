@@ -25,6 +25,9 @@ pub const LOCKS_FOLDER: &str = "locks";
 /// The lock under which the next segment's file of zeros is made.
 pub const PREPARE_LOCK: &str = "locks/prepare";
 
+/// The lock under which a snapshot is written, so that of many processes that find one due a single one does.
+pub const SNAPSHOT_LOCK: &str = "locks/snapshot";
+
 /// How often a taken lock is asked for before the process sleeps. A holder is done after some ten
 /// microseconds; a question costs a fifth of one.
 const SPINS: u32 = 40;

@@ -21,6 +21,7 @@ use crate::host::Host;
 use crate::reader::Reader;
 
 pub(crate) mod answer;
+mod aside;
 mod gate;
 mod group;
 mod judge;
@@ -40,6 +41,7 @@ pub use answer::{Answer, Done, Grant};
 pub use group::Ticket;
 pub use settle::settle;
 
+use aside::Aside;
 use group::Group;
 
 /// The version of the rules in `tenure-core`: segment headers name it, and a change of rules raises it.
@@ -50,7 +52,7 @@ pub const RULES: RulesVersion = RulesVersion(1);
 /// Every write goes through [`Store::execute`]: it is decided against the state at the head of the log, under
 /// the log's append lock, and appended only if the presented generation is current there.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<Inner>, Option<Arc<Aside>>);
 
 struct Inner {
     journal: Arc<dyn Journal>,
@@ -83,6 +85,7 @@ impl Deref for Store {
 pub struct OpenOptions {
     dir: PathBuf,
     create: bool,
+    aside: bool,
     log: Options,
 }
 
@@ -93,6 +96,7 @@ impl OpenOptions {
         Self {
             dir: dir.into(),
             create: false,
+            aside: false,
             log: Options::default(),
         }
     }
@@ -101,6 +105,15 @@ impl OpenOptions {
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// Whether a snapshot that is due is written by a thread of its own, beside the work; whoever drops the last handle
+    /// waits for it. If not, the call that finds it due writes it before it is answered. For a program that lives long:
+    /// where a process may end at any time, another one has to begin anew.
+    #[must_use]
+    pub fn snapshots_aside(mut self, aside: bool) -> Self {
+        self.aside = aside;
         self
     }
 
@@ -143,16 +156,17 @@ impl Store {
     /// When it cannot be opened for writing; the error says what to do.
     pub fn open(options: &OpenOptions, host: Arc<dyn Host>) -> Result<Self, Error> {
         let log = options.open(&*host)?;
-        Self::over(Arc::new(log), host)
+        let Self(inner, _) = Self::over(Arc::new(log), host)?;
+        Ok(Self(inner, options.aside.then(|| Arc::new(Aside::new()))))
     }
 
-    /// A store over any journal.
+    /// A store over any journal. The call that finds a snapshot due writes it.
     ///
     /// # Errors
     /// When the log cannot be read.
     pub fn over(journal: Arc<dyn Journal>, host: Arc<dyn Host>) -> Result<Self, Error> {
         let reader = Reader::over(Arc::new(Arc::clone(&journal)), host)?;
-        Ok(Self(Arc::new(Inner {
+        let inner = Inner {
             id: journal.identity().store,
             journal,
             reader,
@@ -160,7 +174,8 @@ impl Store {
             snapshot_due: AtomicBool::new(false),
             snapshotting: Mutex::default(),
             nonces: Mutex::default(),
-        })))
+        };
+        Ok(Self(Arc::new(inner), None))
     }
 
     /// The journal it stands on.

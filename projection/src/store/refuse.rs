@@ -222,19 +222,51 @@ enum Unless {
     Recent,
 }
 
+/// How many times as long as it may be the tail grows while another process has the turn to write a snapshot.
+const WAITS_MAX: u64 = 4;
+
+/// The turn to write a snapshot, until it is dropped; nothing where it is not waited for.
+pub(super) type Turn = Option<Box<dyn Send>>;
+
 impl Store {
-    /// Writes a snapshot when the tail has grown long. A snapshot is never truth: a failure to write one is
+    /// Has a snapshot written when the tail has grown long. A snapshot is never truth: a failure to write one is
     /// no failure of the call, and is tried again behind the next frames.
     fn snapshot_if_due(&self) {
-        let due = &self.0.snapshot_due;
-        if !due.load(Ordering::Relaxed) {
+        if !self.0.snapshot_due.load(Ordering::Relaxed) {
             return;
         }
+        match &self.1 {
+            Some(aside) => aside.begin(self),
+            None => {
+                if let Some(turn) = self.snapshot_turn() {
+                    self.write_due_snapshot(turn);
+                }
+            }
+        }
+    }
+
+    /// The turn to write a snapshot; `None` while another process writes one, which will be as good. One that stands still
+    /// is waited for until the tail is several times as long as it may be.
+    pub(super) fn snapshot_turn(&self) -> Option<Turn> {
+        match self.journal().snapshots().alone() {
+            Ok(Some(alone)) => Some(Some(alone)),
+            Ok(None) => {
+                let live = self.live.read();
+                let waited = live.since_snapshot / WAITS_MAX;
+                snapshot::is_due(waited, live.snapshot_bytes).then_some(None)
+            }
+            // The turn only spares work.
+            Err(_) => Some(None),
+        }
+    }
+
+    /// Writes a snapshot, unless none is due any more or another thread does.
+    pub(super) fn write_due_snapshot(&self, _turn: Turn) {
         // While one thread writes a snapshot, the next one is due again and again: it is written once that one is.
         let Some(_writing) = self.0.snapshotting.try_lock() else {
             return;
         };
-        if due.swap(false, Ordering::Relaxed) {
+        if self.0.snapshot_due.swap(false, Ordering::Relaxed) {
             // Nobody's answer depends on it.
             drop(self.write_snapshot(Unless::Recent));
         }

@@ -86,7 +86,8 @@ fn a_snapshot_of_another_process_is_not_written_again() {
     let dir = temp.path().join("store");
     let open = || {
         let host = Arc::new(System::of_this_user());
-        Store::open(&OpenOptions::new(&dir).create(true), host).expect("it opens")
+        let options = OpenOptions::new(&dir).create(true);
+        Store::open(&options, host).expect("it opens")
     };
     let (one, other) = (open(), open());
     let name = Name::parse("agent").expect("a name");
@@ -109,4 +110,71 @@ fn a_snapshot_of_another_process_is_not_written_again() {
     assert_eq!(std::fs::read(&newest).expect("it is there"), written);
     other.snapshot().expect("it can be written");
     assert_ne!(std::fs::read(&newest).expect("it is there"), written);
+}
+
+/// Notes enough that a snapshot is due.
+fn make_a_snapshot_due(session: &Session) {
+    for _ in 0..9 {
+        let note = |_| {
+            let verb = Verb::Note {
+                body: b"a note".to_vec(),
+                on: None,
+            };
+            session.submit(verb).expect("well-formed")
+        };
+        let pending: Vec<_> = (0..256).map(note).collect();
+        for write in pending {
+            write.wait().expect("its token is current");
+        }
+    }
+}
+
+/// A snapshot is written beside the work, and whoever gives up the last handle waits for it.
+#[test]
+fn a_snapshot_that_is_due_is_there_when_the_last_handle_is_gone() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = temp.path().join("store");
+    let host = Arc::new(System::of_this_user());
+    let options = OpenOptions::new(&dir).create(true).snapshots_aside(true);
+    let store = Store::open(&options, host).expect("it opens");
+    let name = Name::parse("agent").expect("a name");
+    let session = Session::register(&store, &name).expect("the name is free");
+    make_a_snapshot_due(&session);
+    drop(store);
+    drop(session);
+    assert!(dir.join("snapshots/state").exists());
+}
+
+/// Of several processes that find one due, a single one writes it; one that stands still is waited for until the tail is
+/// several times as long.
+#[test]
+fn a_snapshot_that_another_process_writes_is_not_written_twice() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = temp.path().join("store");
+    let open = || {
+        let host = Arc::new(System::of_this_user());
+        let options = OpenOptions::new(&dir).create(true);
+        Store::open(&options, host).expect("it opens")
+    };
+    let (one, other) = (open(), open());
+    let name = Name::parse("agent").expect("a name");
+    let session = Session::register(&one, &name).expect("the name is free");
+    let newest = dir.join("snapshots/state");
+    let alone = || {
+        other
+            .journal()
+            .snapshots()
+            .alone()
+            .expect("it can be asked")
+    };
+    let writing = alone().expect("nobody writes");
+    assert!(alone().is_none(), "it is another one's turn");
+    make_a_snapshot_due(&session);
+    assert!(!newest.exists(), "it is another one's turn");
+    for _ in 0..3 {
+        make_a_snapshot_due(&session);
+    }
+    assert!(newest.exists(), "it stands still");
+    drop(writing);
+    assert!(alone().is_some());
 }

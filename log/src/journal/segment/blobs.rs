@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::journal::{Blobs, plain_name};
+use crate::lock::SNAPSHOT_LOCK;
 use crate::storage::{self, Access, Directory, SealedBytes, Storage, StoredFile};
 
 /// The folder of derived files.
@@ -124,5 +125,24 @@ impl Blobs for FolderBlobs {
             }
             _ => Ok(()),
         }
+    }
+
+    fn alone(&self) -> Result<Option<Box<dyn Send>>, Error> {
+        // Opened for this call alone, so that it excludes threads too; closing it gives the lock back.
+        let lock = self.dir.open(SNAPSHOT_LOCK, Access::CreateOrOpen);
+        let lock = lock.map_err(|error| self.failed("open", SNAPSHOT_LOCK, error))?;
+        let taken = lock.try_lock();
+        let taken = taken.map_err(|error| self.failed("lock", SNAPSHOT_LOCK, error))?;
+        Ok(taken.then(|| Box::new(Unlocked(lock)) as Box<dyn Send>))
+    }
+}
+
+/// A lock that is given back when this is dropped.
+struct Unlocked(Arc<dyn StoredFile>);
+
+impl Drop for Unlocked {
+    fn drop(&mut self) {
+        // One that fails is given back with its descriptor.
+        let _ = self.0.unlock();
     }
 }
