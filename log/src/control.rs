@@ -53,6 +53,7 @@ mod at {
     pub const POISON: usize = 26;
     pub const SYNC_TURN: usize = 27;
     pub const ZEROING: usize = 28;
+    pub const BEGUN: usize = 29;
     pub const PLACES: usize = 32;
     pub const MARKS: usize = PLACES + super::place::PLACES_WORDS;
     pub const WORDS_END: usize = MARKS + super::place::MARKS_WORDS;
@@ -119,8 +120,36 @@ pub enum Signal {
     Released,
     /// A head was published.
     Published,
-    /// The durable position was raised, or a sync failed.
-    Synced,
+    /// A sync of an even number has ended, or one failed.
+    SyncedEven,
+    /// A sync of an odd number has ended, or one failed.
+    SyncedOdd,
+}
+
+/// The sync that was begun last: up to where, and whether its number is odd. Who waits for a position that it covers waits
+/// for its end, and everybody else for that of the next one: so a sync wakes whom it served, and one who leads the next.
+/// A hint, like every wake-up: who is not told looks by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Begun {
+    target: Position,
+    odd: bool,
+}
+
+impl Begun {
+    /// The signal behind which `position` is durable, if no sync fails.
+    #[must_use]
+    pub fn signal_for(self, position: Position) -> Signal {
+        end_of(self.odd ^ (position > self.target))
+    }
+}
+
+/// The end of a sync whose number is odd, or even.
+fn end_of(odd: bool) -> Signal {
+    if odd {
+        Signal::SyncedOdd
+    } else {
+        Signal::SyncedEven
+    }
 }
 
 /// The page, mapped for reading; every answer is a snapshot.
@@ -238,6 +267,16 @@ impl Page {
     #[must_use]
     pub fn sync_turn(&self) -> u64 {
         self.load(at::SYNC_TURN)
+    }
+
+    /// The sync that was begun last.
+    #[must_use]
+    pub fn begun(&self) -> Begun {
+        let word = self.load(at::BEGUN);
+        Begun {
+            target: Position(word >> 1),
+            odd: word & 1 == 1,
+        }
     }
 
     /// Where the newest published frame stands; none while the holder of a raised epoch has not settled.
@@ -369,7 +408,22 @@ impl Control {
     /// States that a sync failed in this epoch.
     pub fn poison_epoch(&self, epoch: Epoch) {
         self.raise_word(at::POISON, epoch.0);
-        self.ring(Signal::Synced, u32::MAX);
+        self.ring(Signal::SyncedEven, u32::MAX);
+        self.ring(Signal::SyncedOdd, u32::MAX);
+    }
+
+    /// Notes that a sync of everything up to `target` begins. Only with a sync lock.
+    pub fn begin_sync(&self, target: Position) {
+        let odd = !self.begun().odd;
+        let word = target.0 << 1 | u64::from(odd);
+        self.page.memory.word(at::BEGUN).store(word, SeqCst);
+    }
+
+    /// Wakes everybody whom the newest sync served, and one of those who have to wait for the next: to lead it.
+    pub fn end_sync(&self) {
+        let begun = self.begun();
+        self.ring(end_of(begun.odd), u32::MAX);
+        self.ring(end_of(!begun.odd), 1);
     }
 
     /// States that zeros of this epoch are being made durable. Only under its lock.

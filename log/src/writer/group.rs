@@ -34,7 +34,7 @@ impl Group {
         let mut last = None;
         let mut control = site.control();
         loop {
-            let seen = control.seen(Signal::Synced);
+            let seen = [Signal::SyncedEven, Signal::SyncedOdd].map(|signal| control.seen(signal));
             let durable = control.durable();
             if durable >= position {
                 return Ok(true);
@@ -70,7 +70,9 @@ impl Group {
                 }
                 _ => last = Some((standing, now)),
             }
-            control.wait(Signal::Synced, seen, deadline.bound(NAP, now));
+            let signal = control.begun().signal_for(position);
+            let seen = seen[usize::from(signal == Signal::SyncedOdd)];
+            control.wait(signal, seen, deadline.bound(NAP, now));
             control = site.current_control(&mut patience)?;
         }
     }
@@ -89,7 +91,7 @@ impl Group {
         self.leading.lock().retain(|other| *other != turn);
         if let Ok(Led::Sync) | Err(_) = led {
             // Whoever is covered goes on, and one who is not leads next.
-            control.ring(Signal::Synced, u32::MAX);
+            control.end_sync();
         }
         led
     }

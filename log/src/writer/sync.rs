@@ -95,6 +95,7 @@ impl Leader {
                 }
             }
         };
+        control.begin_sync(place.head.position);
         make_durable(site, control, &kept.segment, &place, kept.older)?;
         // One of which nothing is known is not used twice: the next one may know more.
         *self.kept.lock() = Some(kept).filter(|kept| kept.older != Older::Any);
