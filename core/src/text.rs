@@ -34,6 +34,15 @@ pub struct Texts {
 }
 
 impl Texts {
+    /// An empty table with room for the texts of most calls: an actor, a session, and what it is about.
+    #[must_use]
+    pub fn with_room() -> Self {
+        Self {
+            bytes: Vec::with_capacity(128),
+            ends: Vec::with_capacity(8),
+        }
+    }
+
     /// The number of `text`, which joins the table if it is new.
     pub fn add(&mut self, text: &[u8]) -> TextId {
         let known = self.iter().position(|t| t == text);

@@ -80,10 +80,16 @@ pub fn lend(frame: &Frame) -> FrameRef<'_> {
 /// # Errors
 /// [`Error::TooLarge`] when a number does not fit its field; [`Error::Random`] when the system has no random numbers.
 pub fn draft(request: &Request, decision: &Decision) -> Result<Draft, Error> {
-    let encoded = encode(&Mutex::default(), request)?;
+    let encoded = encode(None, request)?;
     let (draft, _) = decided(encoded, request.time, decision)?;
     Ok(draft)
 }
+
+/// A random number of its own for a text or a body.
+type Nonce = [u8; v1::NONCE_BYTES];
+
+/// As many as most requests need.
+const FEW: usize = 8;
 
 /// Bytes of random numbers drawn at once: what some dozen frames need.
 const DRAWN_BYTES: usize = 1024;
@@ -97,27 +103,45 @@ pub(crate) struct Nonces {
 
 impl Nonces {
     /// As many as a request needs.
-    fn take(&mut self, count: usize) -> Result<Vec<u8>, Error> {
-        let needed = count * v1::NONCE_BYTES;
+    fn take(&mut self, into: &mut [Nonce]) -> Result<(), Error> {
+        let needed = size_of_val(into);
         if self.drawn.len() < needed {
             self.drawn.resize(needed.max(DRAWN_BYTES), 0);
-            if let Err(refused) = getrandom::fill(&mut self.drawn) {
+            if let Err(refused) = draw(&mut self.drawn) {
                 self.drawn.clear();
-                return Err(Error::Random(refused.to_string()));
+                return Err(refused);
             }
         }
-        Ok(self.drawn.split_off(self.drawn.len() - needed))
+        let left = self.drawn.len() - needed;
+        into.as_flattened_mut().copy_from_slice(&self.drawn[left..]);
+        self.drawn.truncate(left);
+        Ok(())
     }
 }
 
-/// Encodes a request before it is decided.
+fn draw(into: &mut [u8]) -> Result<(), Error> {
+    getrandom::fill(into).map_err(|refused| Error::Random(refused.to_string()))
+}
+
+/// Encodes a request before it is decided, with random numbers that were drawn before or, without, with its own.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when a number does not fit its field; [`Error::Random`] when the system has no random numbers.
-pub(crate) fn encode(nonces: &Mutex<Nonces>, request: &Request) -> Result<Encoded, Error> {
+pub(crate) fn encode(nonces: Option<&Mutex<Nonces>>, request: &Request) -> Result<Encoded, Error> {
     let count = request.texts.iter().len() + request.bodies.iter().len();
-    let taken = nonces.lock().take(count)?;
-    let mut taken = taken.as_chunks::<{ v1::NONCE_BYTES }>().0.iter();
+    let (mut few, mut many) = ([Nonce::default(); FEW], Vec::new());
+    let room = match few.get_mut(..count) {
+        Some(room) => room,
+        None => {
+            many.resize(count, Nonce::default());
+            &mut many[..]
+        }
+    };
+    match nonces {
+        Some(nonces) => nonces.lock().take(room)?,
+        None => draw(room.as_flattened_mut())?,
+    }
+    let mut taken = room.iter();
     v1::encode_request(request, || {
         *taken
             .next()

@@ -289,7 +289,7 @@ fn append(
 ) -> Result<Vec<Event>, Error> {
     let encoded = match encoded {
         Some(encoded) => encoded,
-        None => entry::encode(&Mutex::default(), request)?,
+        None => entry::encode(None, request)?,
     };
     let (draft, bodies) = entry::decided(encoded, request.time, &decision)?;
     drafts.push(draft);

@@ -44,18 +44,22 @@ pub(super) struct Prepared {
 pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
     let mut write = Writing {
         store,
-        texts: Texts::default(),
+        texts: Texts::with_room(),
         bodies: Bodies::default(),
     };
     let this = store.host().this();
-    let actor = call
-        .actor
-        .clone()
-        .unwrap_or_else(|| format!("uid{}@{}", this.uid, this.name));
+    let user;
+    let actor = match &call.actor {
+        Some(actor) => actor,
+        None => {
+            user = format!("uid{}@{}", this.uid, this.name);
+            &user
+        }
+    };
     if actor.trim().is_empty() {
         return Err(Error::Empty("the actor").into());
     }
-    let actor = write.text("the actor", &actor, limits::LABEL_BYTES_MAX)?;
+    let actor = write.text("the actor", actor, limits::LABEL_BYTES_MAX)?;
     let mut command = write.command(&call.verb, actor)?;
     let require = call.require.as_ref();
     let require = require.map(|at| write.role(at)).transpose()?;
@@ -99,7 +103,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
             taken: None,
         });
     }
-    let encoded = entry::encode(&store.0.nonces, &request)?;
+    let encoded = entry::encode(Some(&store.0.nonces), &request)?;
     Ok(Prepared {
         request,
         encoded: Some(encoded),

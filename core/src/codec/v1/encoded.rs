@@ -18,6 +18,9 @@ use crate::id::SessionNo;
 /// Room made at once for the tables and the input, and for the events: more than most need.
 const ROOM_BYTES: usize = 256;
 
+/// The same for the payload of a command or an event.
+const PAYLOAD_ROOM_BYTES: usize = 64;
+
 /// What a frame holds of a request, whatever is decided about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
@@ -68,7 +71,7 @@ impl Encoded {
         encode_fence(fence, &mut facts)?;
         facts.extend_from_slice(&self.facts);
         put(&mut facts, &(events.len() as u64))?;
-        let mut payload = Vec::new();
+        let mut payload = Vec::with_capacity(PAYLOAD_ROOM_BYTES);
         for event in events {
             payload.clear();
             event
@@ -111,7 +114,8 @@ fn put<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), Fault> {
 }
 
 fn encode_input(i: &Input, facts: &mut Vec<u8>) -> Result<(), Fault> {
-    let (mut input, mut payload) = (Vec::with_capacity(ROOM_BYTES), Vec::new());
+    let mut input = Vec::with_capacity(ROOM_BYTES);
+    let mut payload = Vec::with_capacity(PAYLOAD_ROOM_BYTES);
     i.command
         .encode_payload(&mut payload)
         .map_err(|_| Fault::TooLarge)?;
