@@ -9,6 +9,7 @@
 //! page without a name knows that what it published there reached nobody.
 
 pub mod anchor;
+pub mod begun;
 pub mod copy;
 pub mod counters;
 pub mod place;
@@ -28,6 +29,7 @@ use crate::options::EPOCH_MAX;
 use crate::position::{Epoch, Position, StoreId};
 use crate::storage::{Access, BootId, SharedMemory, Storage, StoredFile};
 use anchor::Anchor;
+use begun::Begun;
 use place::{DurableMark, HeadPlace};
 
 /// The name of the page in a store's directory.
@@ -124,32 +126,6 @@ pub enum Signal {
     SyncedEven,
     /// A sync of an odd number has ended, or one failed.
     SyncedOdd,
-}
-
-/// The sync that was begun last: up to where, and whether its number is odd. Who waits for a position that it covers waits
-/// for its end, and everybody else for that of the next one: so a sync wakes whom it served, and one who leads the next.
-/// A hint, like every wake-up: who is not told looks by itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Begun {
-    target: Position,
-    odd: bool,
-}
-
-impl Begun {
-    /// The signal behind which `position` is durable, if no sync fails.
-    #[must_use]
-    pub fn signal_for(self, position: Position) -> Signal {
-        end_of(self.odd ^ (position > self.target))
-    }
-}
-
-/// The end of a sync whose number is odd, or even.
-fn end_of(odd: bool) -> Signal {
-    if odd {
-        Signal::SyncedOdd
-    } else {
-        Signal::SyncedEven
-    }
 }
 
 /// The page, mapped for reading; every answer is a snapshot.
@@ -272,11 +248,7 @@ impl Page {
     /// The sync that was begun last.
     #[must_use]
     pub fn begun(&self) -> Begun {
-        let word = self.load(at::BEGUN);
-        Begun {
-            target: Position(word >> 1),
-            odd: word & 1 == 1,
-        }
+        Begun::unpack(self.load(at::BEGUN))
     }
 
     /// Where the newest published frame stands; none while the holder of a raised epoch has not settled.
@@ -414,16 +386,15 @@ impl Control {
 
     /// Notes that a sync of everything up to `target` begins. Only with a sync lock.
     pub fn begin_sync(&self, target: Position) {
-        let odd = !self.begun().odd;
-        let word = target.0 << 1 | u64::from(odd);
+        let word = self.begun().next(target).pack();
         self.page.memory.word(at::BEGUN).store(word, SeqCst);
     }
 
     /// Wakes everybody whom the newest sync served, and one of those who have to wait for the next: to lead it.
     pub fn end_sync(&self) {
-        let begun = self.begun();
-        self.ring(end_of(begun.odd), u32::MAX);
-        self.ring(end_of(!begun.odd), 1);
+        let [this, next] = self.begun().signals();
+        self.ring(this, u32::MAX);
+        self.ring(next, 1);
     }
 
     /// States that zeros of this epoch are being made durable. Only under its lock.
