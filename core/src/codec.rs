@@ -12,6 +12,7 @@ use bincode::de::DecoderImpl;
 use bincode::de::read::SliceReader;
 use bincode::error::{DecodeError, EncodeError};
 
+pub(crate) mod plain;
 pub mod v1;
 
 /// Why a value does not encode, or bytes do not decode as one. What the encoder said is for people only.

@@ -22,14 +22,28 @@ impl HistoryHash {
     /// The digest after one more record, the one of that index.
     #[must_use]
     pub fn with(self, index: u64, kind: &[u8], body: &BodyDigest) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.0);
-        hasher.update(&index.to_le_bytes());
-        hasher.update(&(kind.len() as u64).to_le_bytes());
-        hasher.update(kind);
-        hasher.update(body);
+        let mut lead = [0; 32];
+        lead[..16].copy_from_slice(&self.0);
+        lead[16..24].copy_from_slice(&index.to_le_bytes());
+        lead[24..].copy_from_slice(&(kind.len() as u64).to_le_bytes());
+        // In one piece where it fits, as nearly every kind does: at half the cost of several.
+        let mut room = [0; 128];
+        let hash = match room.get_mut(..lead.len() + kind.len() + body.len()) {
+            Some(piece) => {
+                let (first, rest) = piece.split_at_mut(lead.len());
+                let (second, third) = rest.split_at_mut(kind.len());
+                first.copy_from_slice(&lead);
+                second.copy_from_slice(kind);
+                third.copy_from_slice(body);
+                blake3::hash(piece)
+            }
+            None => {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(&lead).update(kind).update(body).finalize()
+            }
+        };
         let mut short = [0; 16];
-        short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        short.copy_from_slice(&hash.as_bytes()[..16]);
         Self(short)
     }
 }
@@ -107,4 +121,24 @@ pub struct FoundRecord {
     pub point: Point,
     /// How many calls and approvals were open behind it.
     pub depth: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HistoryHash;
+
+    /// However long a kind is, the digest is that of the same bytes.
+    #[test]
+    fn a_digest_is_one_hash_over_all_parts() {
+        for length in [0, 1, 79, 80, 81, 200] {
+            let (kind, body) = (alloc::vec![b'k'; length], [3; 16]);
+            let mut bytes = alloc::vec![7; 16];
+            bytes.extend(9_u64.to_le_bytes());
+            bytes.extend((length as u64).to_le_bytes());
+            bytes.extend(&kind);
+            bytes.extend(body);
+            let hash = HistoryHash([7; 16]).with(9, &kind, &body);
+            assert_eq!(hash.0, blake3::hash(&bytes).as_bytes()[..16]);
+        }
+    }
 }

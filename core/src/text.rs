@@ -26,12 +26,22 @@ pub struct TextId(pub u32);
 pub struct BodyId(pub u32);
 
 /// The texts of one frame, in the order they were first mentioned; equal texts share a number.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Texts {
+    /// Where they stand, and between them perhaps something else.
     bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
+    /// From where to where each goes.
+    spans: Vec<(usize, usize)>,
 }
+
+/// Equal texts under equal numbers.
+impl PartialEq for Texts {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Texts {}
 
 impl Texts {
     /// An empty table with room for the texts of most calls: an actor, a session, and what it is about.
@@ -48,7 +58,7 @@ impl Texts {
         let known = self.iter().position(|t| t == text);
         let at = known.unwrap_or_else(|| {
             self.push(text);
-            self.ends.len() - 1
+            self.spans.len() - 1
         });
         TextId(u32::try_from(at).unwrap_or(u32::MAX))
     }
@@ -60,26 +70,33 @@ impl Texts {
     }
 
     fn at(&self, index: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(index)?;
-        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let (begin, end) = *self.spans.get(index)?;
         self.bytes.get(begin..end)
     }
 
     /// All texts in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
-        (0..self.ends.len()).map(|index| self.at(index).unwrap_or(&[]))
+        (0..self.spans.len()).map(|index| self.at(index).unwrap_or(&[]))
     }
 
     /// Appends a text under the next number, even if it stands there already: the decoder's way in.
     pub fn push(&mut self, text: &[u8]) {
+        let begin = self.bytes.len();
         self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
+        self.spans.push((begin, self.bytes.len()));
     }
 
-    /// Forgets every text and keeps the room they had.
-    pub fn clear(&mut self) {
+    /// Forgets every text, and takes `part` over in one piece: [`Texts::name`] then says where in it texts stand.
+    pub(crate) fn take(&mut self, part: &[u8]) {
+        self.spans.clear();
         self.bytes.clear();
-        self.ends.clear();
+        self.bytes.extend_from_slice(part);
+    }
+
+    /// Gives the next number to the text that stands there in what was taken.
+    #[inline]
+    pub(crate) fn name(&mut self, begin: usize, end: usize) {
+        self.spans.push((begin, end));
     }
 }
 
@@ -107,32 +124,100 @@ impl Bodies {
 }
 
 /// A text that a state keeps as long as what it belongs to is live: items, titles, what sessions say they do.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub struct Text(Arc<[u8]>);
+#[derive(Clone)]
+pub struct Text(Kept);
+
+/// Bytes of a text that stands in place: items and ids nearly all do, and cost no memory of their own.
+const SHORT_BYTES_MAX: usize = 22;
+
+#[derive(Clone)]
+enum Kept {
+    Short(u8, [u8; SHORT_BYTES_MAX]),
+    Long(Arc<[u8]>),
+}
 
 impl Text {
     /// Its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Kept::Short(len, bytes) => bytes.get(..usize::from(*len)).unwrap_or(&[]),
+            Kept::Long(bytes) => bytes,
+        }
     }
 }
 
 impl From<&[u8]> for Text {
-    fn from(bytes: &[u8]) -> Self {
-        Self(bytes.into())
+    fn from(text: &[u8]) -> Self {
+        let mut bytes = [0; SHORT_BYTES_MAX];
+        Self(
+            match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+                (Some(short), Ok(len)) => {
+                    short.copy_from_slice(text);
+                    Kept::Short(len, bytes)
+                }
+                _ => Kept::Long(text.into()),
+            },
+        )
     }
 }
 
 impl core::borrow::Borrow<[u8]> for Text {
     fn borrow(&self) -> &[u8] {
-        &self.0
+        self.as_bytes()
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Text {}
+
+impl PartialOrd for Text {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Text {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+/// As of its bytes, since it is found by them.
+impl core::hash::Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+impl Encode for Text {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.as_bytes().encode(encoder)
+    }
+}
+
+impl<C> Decode<C> for Text {
+    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        Ok(Vec::<u8>::decode(decoder)?.as_slice().into())
+    }
+}
+
+impl<'de, C> bincode::BorrowDecode<'de, C> for Text {
+    fn borrow_decode<D: bincode::de::BorrowDecoder<'de, Context = C>>(
+        decoder: &mut D,
+    ) -> Result<Self, DecodeError> {
+        Decode::decode(decoder)
     }
 }
 
 impl core::fmt::Debug for Text {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:?}", String::from_utf8_lossy(&self.0))
+        write!(f, "{:?}", String::from_utf8_lossy(self.as_bytes()))
     }
 }
 

@@ -58,6 +58,13 @@ macro_rules! wire_enum {
             }
         }
 
+        impl $crate::codec::plain::Plain for $name {
+            #[inline]
+            fn plain(bytes: &mut &[u8]) -> Option<Self> {
+                Self::from_number(<u8 as $crate::codec::plain::Plain>::plain(bytes)?)
+            }
+        }
+
         impl<'de, C> bincode::BorrowDecode<'de, C> for $name {
             fn borrow_decode<D: bincode::de::BorrowDecoder<'de, Context = C>>(
                 decoder: &mut D,
@@ -80,6 +87,13 @@ macro_rules! wire_kinds {
             $(#[$vmeta])*
             #[derive(Clone, PartialEq, Eq, Debug, bincode::Encode, bincode::Decode)]
             pub struct $variant { $($(#[$fmeta])* pub $field: $ty,)* }
+
+            impl $crate::codec::plain::Plain for $variant {
+                #[inline]
+                fn plain(bytes: &mut &[u8]) -> Option<Self> {
+                    Some(Self { $($field: $crate::codec::plain::Plain::plain(bytes)?,)* })
+                }
+            }
 
             impl From<$variant> for $enum {
                 fn from(value: $variant) -> Self { Self::$variant(value) }
@@ -127,13 +141,33 @@ macro_rules! wire_kinds {
                 }
             }
 
-            /// `None` for a kind number that this program does not know.
-            pub(crate) fn decode_payload(
+            /// What the plain way makes of a payload, and what bincode does.
+            #[cfg(test)]
+            pub(crate) fn both_ways(
                 kind: u16,
                 payload: &[u8],
-            ) -> Option<Result<Self, bincode::error::DecodeError>> {
+            ) -> Option<(Option<Self>, Result<Self, bincode::error::DecodeError>)> {
                 match kind {
-                    $($number => Some($crate::codec::exact(payload).map(Self::$variant)),)*
+                    $($number => Some((
+                        $crate::codec::plain::Plain::whole(payload).map(Self::$variant),
+                        $crate::codec::exact(payload).map(Self::$variant),
+                    )),)*
+                    _ => None,
+                }
+            }
+
+            /// Decodes a payload and hands it to `put`, which can leave it where it belongs: it is large. `None` for a
+            /// kind number that this program does not know.
+            pub(crate) fn decode_payload<R>(
+                kind: u16,
+                payload: &[u8],
+                put: impl FnOnce(Self) -> R,
+            ) -> Option<Result<R, bincode::error::DecodeError>> {
+                match kind {
+                    $($number => Some(match $crate::codec::plain::Plain::whole(payload) {
+                        Some(value) => Ok(put(Self::$variant(value))),
+                        None => $crate::codec::exact(payload).map(|value| put(Self::$variant(value))),
+                    }),)*
                     _ => None,
                 }
             }

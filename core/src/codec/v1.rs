@@ -14,6 +14,7 @@
 //! Counts, lengths, kinds and payloads are in bincode's standard encoding (variable-length integers).
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use bincode::{Decode, Encode};
 
@@ -273,14 +274,15 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Reads a table and hands out each content with its checked bytes.
+    /// Reads a table and hands out each content: where in its part it stands, and its bytes.
     fn table(
         &mut self,
         what: &'static str,
         mut part: &'a [u8],
         check: bool,
-        mut each: impl FnMut(&'a [u8]),
+        mut each: impl FnMut(Range<usize>, &'a [u8]),
     ) -> Result<(), Fault> {
+        let whole = part.len();
         let count = self.number(what)?;
         if count > TEXTS_MAX as u64 {
             return Err(Fault::Structure(what));
@@ -298,7 +300,8 @@ impl<'a> Facts<'a> {
             if check && digest(nonce, content) != *row_digest && !taken_out() {
                 return Err(Fault::Digest(what, number as usize));
             }
-            each(content);
+            let end = whole - behind.len();
+            each(end - length..end, content);
             part = behind;
         }
         if part.is_empty() {
@@ -314,10 +317,15 @@ impl<'a> Facts<'a> {
         let mut unknown = None;
         for _ in 0..count {
             let item = self.item("events")?;
-            match Event::decode_payload(item.kind, item.payload) {
-                Some(event) if item.version == VERSION => {
-                    events.push(event.map_err(|_| Fault::Structure("events"))?);
+            let known = match item.version {
+                VERSION => {
+                    events.reserve(1);
+                    Event::decode_payload(item.kind, item.payload, |event| events.push(event))
                 }
+                _ => None,
+            };
+            match known {
+                Some(decoded) => decoded.map_err(|_| Fault::Structure("events"))?,
                 _ if item.kind >= OPAQUE_KIND_MIN => {}
                 _ => unknown = unknown.or(Some(item.kind)),
             }
@@ -360,11 +368,13 @@ pub fn decode_entry_into(
     entry.at = at;
     entry.incarnation = incarnation;
     entry.fence = decode_fence(facts, incarnation)?;
-    entry.texts.clear();
+    entry.texts.take(texts);
     entry.bodies.clear();
     entry.events.clear();
     let mut reader = Facts::behind(&entry.fence, facts);
-    reader.table("texts", texts, false, |text| entry.texts.push(text))?;
+    reader.table("texts", texts, false, |at, _| {
+        entry.texts.name(at.start, at.end);
+    })?;
     reader.digests("bodies", |digest| entry.bodies.push(digest))?;
     reader.bytes("input")?;
     entry.unknown = reader.events(&mut entry.events)?;
@@ -383,16 +393,16 @@ pub fn decode_request(
 ) -> Result<Request, Fault> {
     let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
     let mut text_table = Texts::default();
-    reader.table("texts", texts, true, |text| text_table.push(text))?;
+    reader.table("texts", texts, true, |_, text| text_table.push(text))?;
     let mut body_table = Bodies::default();
-    reader.table("bodies", bodies, true, |body| {
+    reader.table("bodies", bodies, true, |_, body| {
         body_table.add(body);
     })?;
     let mut reader = Facts {
         rest: reader.bytes("input")?,
     };
     let item = reader.item("input")?;
-    let command = Command::decode_payload(item.kind, item.payload)
+    let command = Command::decode_payload(item.kind, item.payload, |command| command)
         .ok_or(Fault::UnknownCommand(item.kind))?
         .map_err(|_| Fault::Structure("input"))?;
     let (context, require) = context(item.version, reader.rest)?;
@@ -423,15 +433,34 @@ pub fn decode_body<'a>(
     index: usize,
 ) -> Result<Option<&'a [u8]>, Fault> {
     let mut reader = Facts::behind(&decode_fence(facts, 1)?, facts);
-    reader.table("texts", texts, false, |_| {})?;
+    reader.table("texts", texts, false, |_, _| {})?;
     let (mut found, mut number) = (None, 0);
-    reader.table("bodies", bodies, true, |body| {
+    reader.table("bodies", bodies, true, |_, body| {
         if number == index {
             found = Some(body);
         }
         number += 1;
     })?;
     Ok(found)
+}
+
+/// The kind and payload of the command, or of the first event, in facts that are good.
+#[cfg(test)]
+pub(crate) fn an_item(facts: &[u8], command: bool) -> (u16, &[u8]) {
+    let mut reader = Facts::behind(&decode_fence(facts, 1).expect("good"), facts);
+    for what in ["texts", "bodies"] {
+        reader.digests(what, |_| {}).expect("good");
+    }
+    let rest = reader.bytes("input").expect("good");
+    let mut reader = match command {
+        true => Facts { rest },
+        false => reader,
+    };
+    if !command {
+        reader.number("events").expect("good");
+    }
+    let item = reader.item("item").expect("good");
+    (item.kind, item.payload)
 }
 
 /// Whether a text or body whose digest is another than the one in its facts was taken out.
