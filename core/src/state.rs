@@ -101,7 +101,26 @@ impl Item for RefusalRecord {
 /// The records that a frame was about not long ago, so that none of the others is looked at: the open ones, and some
 /// that closed since. Which of these is no part of the state.
 #[derive(Clone, Default, Debug)]
-struct Touched(BTreeSet<RefusalNo>);
+struct Touched(Vec<Recent>);
+
+/// A record that was touched. They stand in the order of their numbers.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    number: RefusalNo,
+    /// The newest frame about it and its counter, as the record has them, so that a new record need not look at all
+    /// others; `None` until that was looked up.
+    seen: Option<(Position, u16)>,
+}
+
+impl Touched {
+    fn of(numbers: impl Iterator<Item = u64>) -> Self {
+        let recent = |number| Recent {
+            number: RefusalNo(number),
+            seen: None,
+        };
+        Self(numbers.map(recent).collect())
+    }
+}
 
 /// At most so many are kept before those that closed are let go.
 const TOUCHED_MAX: usize = 2 * (REFUSALS_OPEN_MAX + 1);
@@ -288,11 +307,17 @@ impl State {
     }
 
     /// The lowest counter that no open record uses; zero when all do.
-    pub(crate) fn free_slot(&self) -> u16 {
+    pub(crate) fn free_slot(&mut self) -> u16 {
         const SLOTS: usize = REFUSALS_OPEN_MAX + 1;
         let mut taken = [false; SLOTS + 1];
-        for (_, record) in self.open_records() {
-            if let Some(slot) = taken.get_mut(usize::from(record.slot)) {
+        let newest = self.at.position;
+        for recent in &mut self.touched.0 {
+            if recent.seen.is_none() {
+                let record = self.refusals.get(recent.number.index());
+                recent.seen = record.map(|record| (record.last.position, record.slot));
+            }
+            let open = recent.seen.filter(|(last, _)| is_open(*last, newest));
+            if let Some(slot) = open.and_then(|(_, slot)| taken.get_mut(usize::from(slot))) {
                 *slot = true;
             }
         }
@@ -303,23 +328,37 @@ impl State {
 
     /// Records that were touched within the last [`REFUSAL_OPEN_FRAMES`] frames.
     fn open_records(&self) -> impl Iterator<Item = (RefusalNo, &RefusalRecord)> {
-        let touched = self.touched.0.iter();
-        let records = touched.filter_map(|n| Some((*n, self.refusals.get(n.index())?)));
+        let touched = self.touched.0.iter().map(|recent| recent.number);
+        let records = touched.filter_map(|n| Some((n, self.refusals.get(n.index())?)));
         records.filter(|(_, record)| self.is_open(record))
     }
 
     fn is_open(&self, record: &RefusalRecord) -> bool {
-        let closed = self.at.position.0.checked_sub(REFUSAL_OPEN_FRAMES);
-        closed.is_none_or(|closed| record.last.position.0 > closed)
+        is_open(record.last.position, self.at.position)
     }
 
     /// Notes that a frame was about that record.
     pub(crate) fn touch_record(&mut self, number: RefusalNo) {
-        if self.touched.0.insert(number) && self.touched.0.len() > TOUCHED_MAX {
-            let open = self.open_records().map(|(open, _)| open);
-            let mut open: BTreeSet<RefusalNo> = open.collect();
-            open.insert(number);
-            self.touched = Touched(open);
+        let record = self.refusals.get(number.index());
+        let recent = Recent {
+            number,
+            seen: record.map(|record| (record.last.position, record.slot)),
+        };
+        let touched = &mut self.touched.0;
+        match touched.binary_search_by_key(&number, |recent| recent.number) {
+            Ok(at) => touched[at] = recent,
+            Err(at) => {
+                touched.insert(at, recent);
+                if touched.len() > TOUCHED_MAX {
+                    let newest = self.at.position;
+                    let refusals = &self.refusals;
+                    touched.retain(|recent| {
+                        let record = refusals.get(recent.number.index());
+                        let open = |record: &RefusalRecord| is_open(record.last.position, newest);
+                        recent.number == number || record.is_some_and(open)
+                    });
+                }
+            }
         }
     }
 
@@ -353,7 +392,7 @@ impl State {
     /// The [`Lapse`]; for a session number never given, [`Lapse::NeverIssued`].
     pub fn check(&self, session: SessionNo, presented: Generation) -> Result<(), Lapse> {
         let record = self.session(session).ok_or(Lapse::NeverIssued)?;
-        let standing = self.standing(session).ok_or(Lapse::NeverIssued)?;
+        let standing = self.standing_of(session, record);
         generation::check(record.generation, standing, presented)
     }
 
@@ -452,4 +491,10 @@ impl State {
     pub fn is_active(&self, session: SessionNo) -> bool {
         self.session(session).is_some_and(|s| !s.retired)
     }
+}
+
+/// Whether a record that a frame was last about at `last` is open at `newest`.
+fn is_open(last: Position, newest: Position) -> bool {
+    let closed = newest.0.checked_sub(REFUSAL_OPEN_FRAMES);
+    closed.is_none_or(|closed| last.0 > closed)
 }

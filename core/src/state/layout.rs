@@ -12,7 +12,7 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::codec;
-use crate::id::{RefusalNo, RoleNo, SessionNo};
+use crate::id::{RoleNo, SessionNo};
 use crate::text::{Pool, Symbol};
 
 use super::names::Names;
@@ -83,7 +83,7 @@ impl Decode<()> for State {
         state.decode_rest(decoder)?;
         let records = state.refusals.iter().enumerate().skip(1);
         let open = records.filter(|(_, record)| state.is_open(record));
-        state.touched = Touched(open.map(|(n, _)| RefusalNo(n as u64)).collect());
+        state.touched = Touched::of(open.map(|(n, _)| n as u64));
         for (n, session) in state.sessions.iter().enumerate() {
             for name in session.aliases.iter().chain([&session.name]) {
                 state.by_name.set(*name, Some(SessionNo(n as u64)));
@@ -151,12 +151,7 @@ impl State {
                 live: Live::find_again(decoder, &mut found)?,
                 envelopes: Table::find_again(decoder, &mut found)?,
                 refusals: Paged::find_again(decoder, &mut found)?,
-                touched: Touched(
-                    Vec::<u64>::decode(decoder)?
-                        .into_iter()
-                        .map(RefusalNo)
-                        .collect(),
-                ),
+                touched: Touched::of(Vec::<u64>::decode(decoder)?.into_iter()),
                 ..Self::default()
             };
             state.decode_rest(decoder)?;

@@ -4,7 +4,7 @@
 //! and beside them what happened since.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use alloc::vec::{self, Vec};
 use core::fmt;
 
 use bincode::de::Decoder;
@@ -45,7 +45,7 @@ pub struct Live {
     /// The lower half of the hash of each item and where it stands in `kept`, sorted.
     hashes: Vec<u64>,
     /// Those that were given or changed since; `None`: over since.
-    own: BTreeMap<DispatchNo, Option<Dispatch>>,
+    own: HashMap<DispatchNo, Option<Dispatch>>,
     /// The dispatch of each item that was given or freed since.
     items: HashMap<Text, Option<DispatchNo>>,
     len: usize,
@@ -102,8 +102,11 @@ impl Live {
 
     /// Adds one that was just given, or another under the same number.
     pub fn insert(&mut self, number: DispatchNo, dispatch: Dispatch) {
-        self.len += usize::from(!self.contains_key(&number));
-        self.own.insert(number, Some(dispatch));
+        let live = match self.own.insert(number, Some(dispatch)) {
+            Some(before) => before.is_some(),
+            None => self.place(number).is_some(),
+        };
+        self.len += usize::from(!live);
     }
 
     /// Takes out one that is over.
@@ -121,10 +124,12 @@ impl Live {
 
     /// Each with its number, in the order of numbers.
     pub fn iter(&self) -> Iter<'_> {
+        let mut own: Vec<_> = self.own.iter().collect();
+        own.sort_unstable_by_key(|(number, _)| **number);
         Iter {
             live: self,
             place: 0,
-            own: self.own.iter().peekable(),
+            own: own.into_iter().peekable(),
         }
     }
 
@@ -232,8 +237,7 @@ impl Live {
 pub struct Iter<'a> {
     live: &'a Live,
     place: usize,
-    own:
-        core::iter::Peekable<alloc::collections::btree_map::Iter<'a, DispatchNo, Option<Dispatch>>>,
+    own: core::iter::Peekable<vec::IntoIter<(&'a DispatchNo, &'a Option<Dispatch>)>>,
 }
 
 impl<'a> Iterator for Iter<'a> {
@@ -294,7 +298,7 @@ impl Encode for Live {
 
 impl<C> Decode<C> for Live {
     fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
-        let own: BTreeMap<DispatchNo, Option<Dispatch>> =
+        let own: HashMap<DispatchNo, Option<Dispatch>> =
             BTreeMap::<DispatchNo, Dispatch>::decode(decoder)?
                 .into_iter()
                 .map(|(number, dispatch)| (number, Some(dispatch)))

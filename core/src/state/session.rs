@@ -2,6 +2,9 @@
 
 use alloc::vec::Vec;
 
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::disclosure::Presence;
@@ -89,33 +92,45 @@ pub struct Former {
 }
 
 /// A session.
-#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+///
+/// What nearly every frame of a session looks at or changes stands first and together, on few lines of a processor's
+/// cache: a replay meets sessions in any order, and waits for each line. How it is written down is another order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[repr(C, align(64))]
 pub struct Session {
+    /// The current generation.
+    pub generation: Generation,
+    /// The newest accepted event or refused contact.
+    pub last_seen: Moment,
+    /// The root of the tree that it is in: itself, unless it was delegated.
+    pub root: SessionNo,
+    /// The epoch of its tree that the current generation was granted under.
+    pub epoch: Epoch,
+    /// Whether it was given back.
+    pub retired: bool,
+    /// What it knows as a root.
+    pub tree: Tree,
+    /// Who the current generation was granted to, which of a root is who holds it and its tree; `None` after a
+    /// raise, until somebody adopts.
+    pub holder: Option<Holder>,
+    /// Live dispatches, oldest first.
+    pub open: Vec<DispatchNo>,
+    /// Envelopes neither acknowledged nor cancelled, oldest first.
+    pub inbox: Vec<EnvelopeNo>,
+    /// The newest envelope that it acknowledged; `None` until it has acknowledged one.
+    pub cursor: Option<EnvelopeNo>,
+    /// What it recorded.
+    pub history: History,
     /// Its name.
     pub name: Symbol,
     /// Names that it had before, oldest first; they still lead to it.
     pub aliases: Vec<Symbol>,
-    /// The current generation.
-    pub generation: Generation,
-    /// Whether it was given back.
-    pub retired: bool,
-    /// Who the current generation was granted to, which of a root is who holds it and its tree; `None` after a
-    /// raise, until somebody adopts.
-    pub holder: Option<Holder>,
-    /// The root of the tree that it is in: itself, unless it was delegated.
-    pub root: SessionNo,
     /// The session that delegated it.
     pub parent: Option<SessionNo>,
-    /// The epoch of its tree that the current generation was granted under.
-    pub epoch: Epoch,
-    /// What it knows as a root.
-    pub tree: Tree,
     /// Labels, sorted by key.
     pub labels: Vec<(Symbol, Symbol)>,
     /// The first grant ever.
     pub registered_at: Moment,
-    /// The newest accepted event or refused contact.
-    pub last_seen: Moment,
     /// What it last said it is doing.
     pub status: Option<Text>,
     /// The checkout it works in.
@@ -128,14 +143,50 @@ pub struct Session {
     pub grants: Vec<GrantNote>,
     /// Whom the current holder was shown, oldest first.
     pub told: Vec<Told>,
-    /// Live dispatches, oldest first.
-    pub open: Vec<DispatchNo>,
-    /// Envelopes neither acknowledged nor cancelled, oldest first.
-    pub inbox: Vec<EnvelopeNo>,
-    /// The newest envelope that it acknowledged; `None` until it has acknowledged one.
-    pub cursor: Option<EnvelopeNo>,
-    /// What it recorded.
-    pub history: History,
+}
+
+/// Writes and reads a session, field by field in this order.
+macro_rules! written_as {
+    ($($field:ident,)*) => {
+        impl Encode for Session {
+            fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+                $(self.$field.encode(encoder)?;)*
+                Ok(())
+            }
+        }
+
+        impl<C> Decode<C> for Session {
+            fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+                $(let $field = Decode::decode(decoder)?;)*
+                Ok(Self { $($field,)* })
+            }
+        }
+    };
+}
+
+written_as! {
+    name,
+    aliases,
+    generation,
+    retired,
+    holder,
+    root,
+    parent,
+    epoch,
+    tree,
+    labels,
+    registered_at,
+    last_seen,
+    status,
+    checkout,
+    observed,
+    formers,
+    grants,
+    told,
+    open,
+    inbox,
+    cursor,
+    history,
 }
 
 impl Item for Session {

@@ -52,8 +52,9 @@ pub struct TreeNote {
 /// What a session knows as a root. A session that was delegated keeps its own, so that no epoch repeats should
 /// it become a root again.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[repr(C)]
 pub struct Tree {
-    /// The current epoch.
+    /// The current epoch: first, beside what a session has of its own that every frame looks at.
     pub epoch: Epoch,
     /// How it stands.
     pub standing: TreeStanding,
@@ -93,15 +94,22 @@ impl State {
     /// How a session stands towards tokens.
     #[must_use]
     pub fn standing(&self, session: SessionNo) -> Option<Standing> {
-        let record = self.session(session)?;
-        Some(match record.holder {
+        Some(self.standing_of(session, self.session(session)?))
+    }
+
+    /// The same of a session that was looked up, of that number.
+    pub(super) fn standing_of(&self, session: SessionNo, record: &Session) -> Standing {
+        // Most sessions are roots: what holds of their tree stands beside them.
+        let tree = match record.root == session {
+            true => Some(&record.tree),
+            false => self.session(record.root).map(|root| &root.tree),
+        };
+        match record.holder {
             _ if record.retired => Standing::Retired,
             None => Standing::Ungranted,
-            Some(_) if self.tree(session).map(|t| t.epoch) != Some(record.epoch) => {
-                Standing::Lapsed
-            }
+            Some(_) if tree.map(|t| t.epoch) != Some(record.epoch) => Standing::Lapsed,
             Some(_) => Standing::Granted,
-        })
+        }
     }
 
     /// Who holds the tree of `root`, and since when.
