@@ -152,11 +152,11 @@ impl Chain {
             .update(b"tenure born")
             .update(&store.0)
             .update(&salt.0);
-        Chain::first_half(&hasher)
+        Chain::of(&hasher.finalize())
     }
 
-    pub(crate) fn first_half(hasher: &blake3::Hasher) -> Chain {
-        let hash = hasher.finalize();
+    /// The first half of a hash.
+    pub(crate) fn of(hash: &blake3::Hash) -> Chain {
         let (half, _) = hash
             .as_bytes()
             .split_first_chunk::<16>()

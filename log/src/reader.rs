@@ -18,7 +18,7 @@ use crate::format::SegmentName;
 use crate::frame::{Depth, FRAME_HEADER_BYTES, FrameRef, stated_bytes};
 use crate::journal::Frames;
 use crate::position::{Head, Position, Positions};
-use crate::scan::{Checks, Cursor, ReadAt, Source, Window};
+use crate::scan::{Ahead, Checks, Cursor, ReadAt, Source, Window};
 use crate::segment::line::Link;
 use crate::segment::{Segment, file_name};
 use crate::storage::{self, Directory, SealedBytes, StoredFile};
@@ -69,7 +69,8 @@ impl ReadAt for Until {
 
 #[derive(Debug)]
 enum Bytes {
-    Copied(Window<Until>),
+    /// The frames ahead in what was copied are looked at together.
+    Copied(Window<Until>, Box<Ahead>),
     Mapped(Arc<dyn SealedBytes>),
 }
 
@@ -215,9 +216,9 @@ impl<'d> Walker<'d> {
                     file: segment.file().clone(),
                     end,
                 };
-                Bytes::Copied(
-                    Window::new(until).map_err(|error| self.failed("read", &segment, error))?,
-                )
+                let window = Window::new(until);
+                let window = window.map_err(|error| self.failed("read", &segment, error))?;
+                Bytes::Copied(window, Box::new(Ahead::new()))
             }
         };
         self.before = self.landmark();
@@ -299,7 +300,7 @@ impl<'d> Walker<'d> {
 
 impl Open {
     /// Takes the next frame.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, dir: &dyn Directory) -> Result<FrameRef<'_>, Error> {
         let offset = self.cursor.offset();
         let held = match &mut self.bytes {
@@ -307,8 +308,12 @@ impl Open {
                 let from = usize::try_from(offset).unwrap_or(usize::MAX);
                 sealed.bytes().get(from..).unwrap_or(&[])
             }
-            Bytes::Copied(window) => match copied(window, offset) {
-                Ok(held) => held,
+            Bytes::Copied(window, ahead) => match looked_at(window, ahead, &self.cursor) {
+                Ok(Looked::Good(bytes)) => {
+                    self.taken = Some(offset);
+                    return Ok(self.cursor.step_over(bytes));
+                }
+                Ok(Looked::Unknown(held)) => held,
                 Err(error) => {
                     let path = dir.path_of(&file_name(self.segment.name()));
                     return Err(storage::failed("read", path, error));
@@ -326,10 +331,29 @@ impl Open {
     }
 }
 
-/// The bytes of the frame at `offset`, as many as it says it has; nothing of them was checked.
-fn copied(window: &mut Window<Until>, offset: u64) -> io::Result<&[u8]> {
-    let bytes = stated_bytes(window.at(offset, FRAME_HEADER_BYTES)?);
-    window.at(offset, bytes)
+/// The next bytes of a window.
+enum Looked<'w> {
+    /// A frame that is known to be good.
+    Good(&'w [u8]),
+    /// As many as the next frame says it has; nothing of them was checked.
+    Unknown(&'w [u8]),
+}
+
+fn looked_at<'w>(
+    window: &'w mut Window<Until>,
+    ahead: &mut Ahead,
+    cursor: &Cursor,
+) -> io::Result<Looked<'w>> {
+    let offset = cursor.offset();
+    let held = window.at(offset, FRAME_HEADER_BYTES)?;
+    match ahead.next_bytes(cursor, held) {
+        // It was seen there, and nothing was read since.
+        Some(bytes) => Ok(Looked::Good(&window.at(offset, bytes)?[..bytes])),
+        None => {
+            let bytes = stated_bytes(held);
+            Ok(Looked::Unknown(window.at(offset, bytes)?))
+        }
+    }
 }
 
 pub(crate) fn damage(segment: &Segment, offset: u64, bad: Position, fault: Fault) -> Error {

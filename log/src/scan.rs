@@ -2,10 +2,13 @@
 //! `inspect` and salvage. [`Cursor`] takes the good frames in order; [`Walk`] goes on behind damage and accounts for
 //! every byte; [`survey`](survey()) sums up what a segment holds for the recovery table.
 
+mod ahead;
+mod lanes;
 mod source;
 mod survey;
 mod walk;
 
+pub(crate) use ahead::Ahead;
 pub use source::{ReadAt, Source, Window, read_full};
 pub use survey::{After, Run, Stop, survey};
 pub use walk::{Link, Span, Step, Walk, Zeros};
@@ -107,7 +110,9 @@ impl Cursor {
     ///
     /// # Errors
     /// The first [`Fault`] met; the cursor then stays. With [`Fault::Short`] more bytes may help, if there are any.
-    #[inline]
+    // Inlined up to whoever hands the frame on: what it says of itself is 100 bytes, which every call in between would
+    // copy once.
+    #[inline(always)]
     pub fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<FrameRef<'a>, Fault> {
         let (frame, len) = decode(&self.segment.at(self.offset), bytes, self.checks.depth())?;
         self.follows(&frame)?;
@@ -116,7 +121,7 @@ impl Cursor {
     }
 
     /// Whether a good frame is the one that comes next.
-    #[inline]
+    #[inline(always)]
     fn follows(&self, frame: &FrameRef<'_>) -> Result<(), Fault> {
         let header = &frame.header;
         let expected = self.head.position.next();
@@ -149,7 +154,7 @@ impl Cursor {
     }
 
     /// Whether a good frame behind something bad belongs to this segment's time.
-    #[inline]
+    #[inline(always)]
     fn may_follow(&self, frame: &FrameRef<'_>) -> Result<(), Fault> {
         let stated = frame.header.incarnation;
         if stated.0 == 0 || stated > self.segment_incarnation {
@@ -165,7 +170,7 @@ impl Cursor {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pass(&mut self, frame: &FrameRef<'_>, len: usize) {
         self.head = frame.header.head();
         self.epoch = frame.header.epoch;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Checks, Cursor, Source};
+use super::{Ahead, Checks, Cursor, Source};
 use crate::fault::Fault;
 use crate::format::{FRAME_ALIGNMENT, SegmentHeader};
 use crate::frame::{
@@ -61,6 +61,7 @@ pub enum Zeros {
 pub struct Walk<S> {
     source: S,
     cursor: Cursor,
+    ahead: Ahead,
     end: u64,
     link: Link,
     zeros: Zeros,
@@ -100,6 +101,7 @@ impl<S: Source> Walk<S> {
         Walk {
             source,
             cursor,
+            ahead: Ahead::new(),
             end,
             link: Link::Follows,
             zeros: Zeros::Check,
@@ -190,9 +192,7 @@ impl<S: Source> Walk<S> {
 
     /// The bytes at `offset`, at least `want` of them, none from behind the end.
     fn at(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
-        let left = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let held = self.source.at(offset, want.min(left))?;
-        Ok(&held[..held.len().min(left)])
+        bytes_before(&mut self.source, self.end, offset, want)
     }
 
     fn look(&mut self) -> io::Result<Look> {
@@ -200,6 +200,12 @@ impl<S: Source> Walk<S> {
         let place = self.cursor.segment.at(offset);
         let depth = self.cursor.checks.depth();
         let (cursor, link) = (self.cursor, self.link);
+        if link == Link::Follows {
+            let held = bytes_before(&mut self.source, self.end, offset, FRAME_HEADER_BYTES)?;
+            if let Some(bytes) = self.ahead.next_bytes(&self.cursor, held) {
+                return Ok(Look::Frame { bytes, link });
+            }
+        }
         let header = match decode_header(&place, self.at(offset, FRAME_HEADER_BYTES)?) {
             Ok(header) => header,
             Err(Fault::Zeros) => return self.zeros(),
@@ -305,6 +311,18 @@ impl<S: Source> Walk<S> {
         }
         Ok(bad_end.next_multiple_of(FRAME_ALIGNMENT).min(self.end) - from)
     }
+}
+
+/// The bytes at `offset`, at least `want` of them, none from behind `end`.
+fn bytes_before<S: Source>(
+    source: &mut S,
+    end: u64,
+    offset: u64,
+    want: usize,
+) -> io::Result<&[u8]> {
+    let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let held = source.at(offset, want.min(left))?;
+    Ok(&held[..held.len().min(left)])
 }
 
 const CHUNK_BYTES: usize = 64 << 10;
