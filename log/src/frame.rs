@@ -1,11 +1,14 @@
 //! One frame: its bytes, encoded and decoded over slices. A frame is one decision; what stands in its parts is none of
 //! the log's business.
 
-use std::sync::LazyLock;
+mod place;
+
+pub use place::Place;
 
 use crate::fault::{Fault, Part};
 use crate::options::{BODIES_BYTES_MAX, EPOCH_MAX, FACTS_BYTES_MAX, POSITION_MAX, TEXTS_BYTES_MAX};
-use crate::position::{Chain, Epoch, Head, Incarnation, Position, Salt, TimeMicros};
+use crate::position::{Chain, Epoch, Head, Incarnation, Position, TimeMicros};
+use place::crc32;
 
 /// The first four bytes of every frame, little endian ("TNF1"). Never zero, so that zeros are never a frame.
 pub const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"TNF1");
@@ -25,39 +28,6 @@ pub const FRAME_BYTES_MAX: usize = padded(
 pub(crate) const CHAINED_BYTES: usize = 56;
 /// The header bytes that the header CRC covers: everything before the CRC itself.
 const CRC_COVERED_BYTES: usize = 80;
-/// The same behind the frame's offset, which it covers too.
-const HEADER_CRC_BYTES: usize = 8 + CRC_COVERED_BYTES;
-
-/// By what the CRC of a header differs when the frame stands at this offset and not at 0: a CRC is linear, so that each
-/// byte of the offset has a part in it that follows from that byte alone.
-static OFFSET_CRC: [[u32; 256]; 8] = offset_crc();
-
-const fn offset_crc() -> [[u32; 256]; 8] {
-    const POLYNOMIAL: u32 = 0xEDB8_8320;
-    let mut table = [[0; 256]; 8];
-    let mut place = 0;
-    while place < 8 {
-        let mut bit = 0;
-        while bit < 8 {
-            let mut crc: u32 = 1 << bit;
-            let mut shifts = 8 * (HEADER_CRC_BYTES - place);
-            while shifts > 0 {
-                crc = (crc >> 1) ^ (POLYNOMIAL & 0_u32.wrapping_sub(crc & 1));
-                shifts -= 1;
-            }
-            let mut byte = 1 << bit;
-            while byte < 256 {
-                if byte & 1 << bit != 0 {
-                    table[place][byte] ^= crc;
-                }
-                byte += 1;
-            }
-            bit += 1;
-        }
-        place += 1;
-    }
-    table
-}
 
 const fn padded(bytes: usize) -> usize {
     bytes.next_multiple_of(crate::format::FRAME_ALIGNMENT as usize)
@@ -70,77 +40,6 @@ pub enum Depth {
     Facts,
     /// Texts and bodies too.
     Whole,
-}
-
-/// Where a frame stands. It seeds the header CRC, so that the same bytes are good nowhere else.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
-    epoch: Epoch,
-    offset: u64,
-    /// By what the CRC of a header at offset 0 differs when salt, first position, epoch and that offset stand before it.
-    /// That follows from these and the length alone, so it is made once for a segment.
-    segment_crc: u32,
-}
-
-impl Place {
-    /// The start of the file of the segment with this salt, first position and writer epoch.
-    #[must_use]
-    pub fn in_segment(salt: Salt, segment_first: Position, epoch: Epoch) -> Place {
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&salt.0);
-        hasher.update(&segment_first.0.to_le_bytes());
-        hasher.update(&epoch.0.to_le_bytes());
-        let zeros = [0; HEADER_CRC_BYTES];
-        hasher.update(&zeros);
-        Place {
-            epoch,
-            offset: 0,
-            segment_crc: hasher.finalize() ^ crc32(&zeros[..CRC_COVERED_BYTES]),
-        }
-    }
-
-    /// The same segment, at a byte offset counted from the start of its file.
-    #[must_use]
-    pub fn at(self, offset: u64) -> Place {
-        Place { offset, ..self }
-    }
-
-    /// The byte offset in the segment's file.
-    #[must_use]
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// The writer epoch of the segment.
-    #[must_use]
-    pub fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
-    #[inline(always)]
-    fn header_crc(&self, covered: &[u8; CRC_COVERED_BYTES]) -> u32 {
-        let mut crc = crc32(covered) ^ self.segment_crc;
-        let mut rest = self.offset;
-        for place in &OFFSET_CRC {
-            crc ^= place[(rest & 0xff) as usize];
-            rest >>= 8;
-            // No segment of this program is so long that the upper bytes count.
-            if rest == 0 {
-                break;
-            }
-        }
-        crc
-    }
-}
-
-/// CRC-32 of `bytes`. A hasher asks the processor what it can do, which costs as much as a short checksum: that is done
-/// once.
-#[inline]
-fn crc32(bytes: &[u8]) -> u32 {
-    static NEW: LazyLock<crc32fast::Hasher> = LazyLock::new(crc32fast::Hasher::new);
-    let mut hasher = NEW.clone();
-    hasher.update(bytes);
-    hasher.finalize()
 }
 
 /// What a frame says about itself.
@@ -238,9 +137,9 @@ impl Header {
                 durable: self.durable,
             });
         }
-        if self.epoch.0 == 0 || self.epoch > place.epoch || self.epoch.0 > EPOCH_MAX {
+        if self.epoch.0 == 0 || self.epoch > place.epoch() || self.epoch.0 > EPOCH_MAX {
             return Err(Fault::Epoch {
-                segment: place.epoch,
+                segment: place.epoch(),
                 found: self.epoch,
             });
         }
@@ -397,7 +296,7 @@ pub fn encode_into(
     let mut header = Header {
         position: head.position.next(),
         incarnation,
-        epoch: place.epoch,
+        epoch: place.epoch(),
         time: draft.time,
         durable,
         facts_len: facts.len() as u32,
@@ -534,7 +433,7 @@ pub fn decode<'a>(
     // A frame ends with a whole word, and has less padding than that.
     let last = bytes.last_chunk::<8>();
     let last = u64::from_le_bytes(*last.expect("a frame is longer than its header"));
-    if padding.len() > 0 && last >> (64 - 8 * padding.len()) != 0 {
+    if !padding.is_empty() && last >> (64 - 8 * padding.len()) != 0 {
         return Err(Fault::Padding);
     }
     if depth == Depth::Whole {

@@ -14,8 +14,9 @@ use crate::error::Error;
 
 /// From how many frames on a thread is worth its start: a replay of some ten milliseconds.
 const FRAMES_MIN: u64 = 16 << 10;
-/// Entries handed over at once: few enough to stay in a processor's cache.
-const BATCH_ENTRIES: usize = 128;
+/// Entries handed over at once: few enough that all batches stay in a processor's cache, and many enough that what
+/// waiting for one another costs is little beside folding them.
+const BATCH_ENTRIES: usize = 512;
 /// Batches on their way; the reading stops when all are full. This bounds the memory, whatever the log's length.
 const BATCHES: usize = 4;
 
