@@ -35,7 +35,12 @@ pub enum Applied {
 
 /// Folds one entry. Entries come in the order of positions, each once.
 pub fn apply(state: &mut State, entry: &Entry) -> Applied {
-    state.at = entry.at;
+    apply_seen(state, entry, |_| {})
+}
+
+/// Folds one entry; if it stands, the state that it was decided on is shown before.
+pub fn apply_seen(state: &mut State, entry: &Entry, seen: impl FnOnce(&State)) -> Applied {
+    let before = core::mem::replace(&mut state.at, entry.at);
     if entry.unknown.is_some() {
         state.unknown = state.unknown.or(entry.unknown);
         return Applied::Unknown;
@@ -45,6 +50,9 @@ pub fn apply(state: &mut State, entry: &Entry) -> Applied {
         state.dishonoured.push(entry.at.position);
         return Applied::Finding;
     }
+    state.at = before;
+    seen(state);
+    state.at = entry.at;
     let fold = Fold {
         texts: &entry.texts,
         bodies: &entry.bodies,

@@ -96,6 +96,14 @@ pub(crate) fn split_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
+/// Splits a value off the front of a page of a snapshot. `None` where there is none.
+pub(crate) fn split<T: bincode::Decode<()>>(bytes: &[u8]) -> Option<(T, &[u8])> {
+    // A page has its checksum, so that a length in it is one that was written.
+    let config = standard().with_limit::<0x4000_0000>();
+    let (value, read) = bincode::decode_from_slice(bytes, config).ok()?;
+    Some((value, bytes.get(read..)?))
+}
+
 /// Encodes a value on its own: snapshots and state digests.
 ///
 /// # Errors

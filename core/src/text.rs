@@ -226,6 +226,11 @@ impl core::fmt::Debug for Text {
 pub struct Symbol(u32);
 
 impl Symbol {
+    /// The symbol of that number, as it was written down.
+    pub(crate) fn of(number: u32) -> Self {
+        Self(number)
+    }
+
     /// Its place in the pool.
     pub(crate) fn index(self) -> usize {
         self.0 as usize

@@ -23,6 +23,12 @@ use crate::codec;
 pub trait Item: Clone + Encode + Decode<()> {
     /// Items of a page; a power of two.
     const ROWS: usize;
+    /// Reads the items of a page faster than [`codec::decode`] does, where there is a way; `None` where that has to be
+    /// asked.
+    #[must_use]
+    fn read_page(_bytes: &[u8]) -> Option<Vec<Self>> {
+        None
+    }
     /// What stands where a page cannot be had: whoever keeps pages outside of memory makes sure that no answer
     /// is then given.
     fn blank() -> Self;
@@ -113,7 +119,8 @@ impl<T: Item> Paged<T> {
     #[cold]
     fn fetch(&self, at: Span, items: usize) -> Vec<T> {
         let bytes = self.shelf.as_ref().and_then(|shelf| shelf.page(at));
-        let decoded = bytes.and_then(|bytes| codec::decode::<Vec<T>>(bytes).ok());
+        let decoded = bytes
+            .and_then(|bytes| T::read_page(bytes).or_else(|| codec::decode::<Vec<T>>(bytes).ok()));
         decoded
             .filter(|decoded| decoded.len() == items)
             .unwrap_or_else(|| alloc::vec![T::blank(); items])
@@ -161,7 +168,7 @@ impl<T: Item> Paged<T> {
     }
 
     /// Lets a clone share every page, until either writes to it.
-    pub(crate) fn share(&mut self) {
+    pub fn share(&mut self) {
         for page in &mut self.pages {
             if let Page::Own(items) = page {
                 *page = Page::Shared(Arc::new(core::mem::take(items)));
@@ -298,6 +305,55 @@ impl<T: Item> Paged<T> {
             }
         }
     }
+}
+
+/// What programs keep of their own in pages: some numbers, and a text.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Encode, Decode)]
+pub struct Note {
+    /// The numbers.
+    pub words: [u64; 8],
+    /// The text.
+    pub text: Box<[u8]>,
+}
+
+impl Item for Note {
+    const ROWS: usize = 16;
+
+    fn blank() -> Self {
+        Self::default()
+    }
+}
+
+/// Writes lists of notes down in pages.
+///
+/// # Errors
+/// When a page cannot be had any more, or one is too long.
+pub fn lay_out(lists: &[&Paged<Note>]) -> Result<Layout, codec::Error> {
+    let mut layout = Layout::default();
+    let lists = lists.iter();
+    let laid = lists
+        .map(|list| list.lay_out(&mut layout))
+        .collect::<Result<(), _>>();
+    laid.map_err(codec::Error::encoding)?;
+    Ok(layout)
+}
+
+/// Reads what [`lay_out`] wrote of as many lists, and how many bytes their pages take, which stand on `shelf`.
+///
+/// # Errors
+/// For any other bytes than the head of such a layout.
+pub fn find_again<const LISTS: usize>(
+    head: &[u8],
+    shelf: Arc<dyn Shelf>,
+) -> Result<([Paged<Note>; LISTS], u64), codec::Error> {
+    codec::read_with(head, |decoder| {
+        let mut found = Directory::of(shelf);
+        let mut lists = core::array::from_fn(|_| Paged::default());
+        for list in &mut lists {
+            *list = Paged::find_again(decoder, &mut found)?;
+        }
+        Ok((lists, found.bytes()))
+    })
 }
 
 /// Pages as they are written down, and the directory of them.
@@ -449,5 +505,28 @@ impl<T: Item> Encode for Paged<T> {
 impl<T: Item> Decode<()> for Paged<T> {
     fn decode<D: Decoder<Context = ()>>(decoder: &mut D) -> Result<Self, DecodeError> {
         Ok(Vec::<T>::decode(decoder)?.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Pages in memory.
+    pub struct InMemory(Vec<u8>);
+
+    impl InMemory {
+        /// A shelf of those.
+        pub fn of(pages: Vec<u8>) -> Arc<dyn Shelf> {
+            Arc::new(Self(pages))
+        }
+    }
+
+    impl Shelf for InMemory {
+        fn page(&self, at: Span) -> Option<&[u8]> {
+            let begin = usize::try_from(at.begin).ok()?;
+            let page = self.0.get(begin..begin + at.bytes as usize)?;
+            (crc32fast::hash(page) == at.check).then_some(page)
+        }
     }
 }

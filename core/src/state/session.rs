@@ -19,6 +19,8 @@ use super::paged::Item;
 use super::policy::Told;
 use super::tree::{Tree, TreeStanding};
 
+mod page;
+
 /// Who a grant was made to, with the texts that people read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct Holder {
@@ -191,6 +193,10 @@ written_as! {
 
 impl Item for Session {
     const ROWS: usize = 16;
+
+    fn read_page(bytes: &[u8]) -> Option<Vec<Self>> {
+        page::read(bytes)
+    }
 
     fn blank() -> Self {
         Self::unheld(Symbol::default(), SessionNo(0), Moment::default(), 0)

@@ -2,8 +2,9 @@
 //!
 //! A dispatch or an envelope is written to while it is open, and then never again. So every so many rows are
 //! sealed together, packed at fixed width under their digest, and a state can be kept without them: a snapshot
-//! names them, and whoever opens it fetches a stretch when a row of it is asked for. When a stretch is sealed
-//! follows from the log alone, so equal logs seal equal stretches.
+//! names them, and whoever opens it fetches what is asked for of a stretch. Rows that change after that stand beside
+//! their stretch, and go into it when it is sealed a second time. When a stretch is sealed follows from the log
+//! alone, so equal logs seal equal stretches.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -15,11 +16,19 @@ use bincode::de::Decoder;
 use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
+use once_cell::race::OnceBox;
 
 use super::paged::{Directory, Item, Layout, Paged};
 
-/// Rows of a sealed stretch. Sealed when as many again stand behind it: most rows are over by then.
-pub const STRETCH_ROWS: usize = 4096;
+mod stretch;
+
+pub use stretch::{Digest, PARTS, Packed, STRETCH_ROWS, Sealed, Stretches, digest};
+
+use stretch::{PART_ROWS, Stretch, packed};
+
+/// Stretches behind one that is sealed a second time: nearly all of its rows are over by then, so that what changes
+/// later is little, however long the log is.
+pub const SETTLING_STRETCHES: usize = 4;
 
 /// A row that has the same width as every other.
 pub trait Row: Item + Copy + PartialEq + fmt::Debug {
@@ -31,63 +40,28 @@ pub trait Row: Item + Copy + PartialEq + fmt::Debug {
     fn unpack(bytes: &[u8]) -> Option<Self>;
 }
 
-/// Where the bytes of a sealed stretch are.
-pub trait Packed: Send + Sync {
-    /// The packed rows, whose digest is the stretch's. `None` when they cannot be had; whoever keeps stretches
-    /// outside of memory has to make sure that no answer is then given.
-    fn bytes(&self) -> Option<&[u8]>;
-}
-
-impl Packed for Box<[u8]> {
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(self)
-    }
-}
-
-/// A stretch whose bytes were not fetched yet and that nobody knows where to find.
-struct Nowhere;
-
-impl Packed for Nowhere {
-    fn bytes(&self) -> Option<&[u8]> {
-        None
-    }
-}
-
-/// The first 16 bytes of the BLAKE3 hash of a stretch's packed rows.
-pub type Digest = [u8; 16];
-
-/// Packed rows that never change.
-#[derive(Clone)]
-struct Stretch {
-    digest: Digest,
-    rows: Arc<dyn Packed>,
-}
-
-/// The digest of packed rows.
-#[must_use]
-pub fn digest(packed: &[u8]) -> Digest {
-    let mut short = [0; 16];
-    short.copy_from_slice(&blake3::hash(packed).as_bytes()[..16]);
-    short
-}
-
 /// Rows by number, from 0.
 #[derive(Clone)]
 pub struct Table<R> {
-    sealed: Vec<Stretch>,
-    /// Rows of sealed stretches that changed after they were sealed.
-    changed: BTreeMap<u64, R>,
+    sealed: Paged<Stretch<R>>,
     recent: Paged<R>,
+    /// Where stretches are that are not in memory.
+    elsewhere: Option<Arc<dyn Stretches>>,
 }
 
 impl<R> Default for Table<R> {
     fn default() -> Self {
         Self {
-            sealed: Vec::new(),
-            changed: BTreeMap::new(),
+            sealed: Paged::default(),
             recent: Paged::default(),
+            elsewhere: None,
         }
     }
+}
+
+/// A row's place in its stretch.
+fn place(number: usize) -> u16 {
+    (number % STRETCH_ROWS) as u16
 }
 
 impl<R: Row> Table<R> {
@@ -113,16 +87,31 @@ impl<R: Row> Table<R> {
         if let Some(recent) = number.checked_sub(self.sealed_rows()) {
             return self.recent.get(recent).copied();
         }
-        match self.changed.get(&(number as u64)) {
-            Some(row) => Some(*row),
-            None => self.unpack(number),
-        }
+        let stretch = self.sealed.get(number / STRETCH_ROWS)?;
+        let changed = stretch.changed.get(place(number));
+        changed.or_else(|| self.unpack(stretch, number))
     }
 
-    fn unpack(&self, number: usize) -> Option<R> {
-        let stretch = self.sealed.get(number / STRETCH_ROWS)?;
-        let at = number % STRETCH_ROWS * R::BYTES;
-        R::unpack(stretch.rows.bytes()?.get(at..at + R::BYTES)?)
+    fn unpack(&self, stretch: &Stretch<R>, number: usize) -> Option<R> {
+        let (part, row) = (
+            number % STRETCH_ROWS / PART_ROWS,
+            number % PART_ROWS * R::BYTES,
+        );
+        let rows = self.rows(stretch, number / STRETCH_ROWS)?;
+        let bytes = PART_ROWS * R::BYTES;
+        let part = match stretch.check(part) {
+            Some(check) => rows.part(part, bytes, check),
+            None => rows.bytes()?.get(part * bytes..(part + 1) * bytes),
+        };
+        R::unpack(part?.get(row..row + R::BYTES)?)
+    }
+
+    fn rows<'s>(&self, stretch: &'s Stretch<R>, number: usize) -> Option<&'s dyn Packed> {
+        if let Some(rows) = stretch.rows.get() {
+            return Some(&**rows);
+        }
+        let place = self.elsewhere.as_ref()?.stretch(number, stretch.digest);
+        Some(&**stretch.rows.get_or_init(|| Box::new(place)))
     }
 
     /// The row under that number, to be changed.
@@ -131,22 +120,43 @@ impl<R: Row> Table<R> {
             return self.recent.get_mut(recent);
         }
         let row = self.get(number)?;
-        Some(self.changed.entry(number as u64).or_insert(row))
+        let stretch = self.sealed.get_mut(number / STRETCH_ROWS)?;
+        Some(stretch.changed.own.entry(place(number)).or_insert(row))
     }
 
     /// Adds a row under the next number.
     pub fn push(&mut self, row: R) {
         self.recent.push(row);
         if self.recent.len() == 2 * STRETCH_ROWS {
-            let mut packed = Vec::with_capacity(STRETCH_ROWS * R::BYTES);
-            self.recent
-                .take_front(STRETCH_ROWS)
-                .iter()
-                .for_each(|r| r.pack(&mut packed));
-            self.sealed.push(Stretch {
-                digest: digest(&packed),
-                rows: Arc::new(packed.into_boxed_slice()),
-            });
+            let rows = self.recent.take_front(STRETCH_ROWS);
+            self.sealed.push(Stretch::of(packed(rows.iter()), None));
+            self.seal_again();
+        }
+    }
+
+    /// Seals a stretch a second time, with the rows that changed since the first.
+    fn seal_again(&mut self) {
+        let behind = 1 + SETTLING_STRETCHES;
+        let Some(number) = self.sealed.len().checked_sub(behind) else {
+            return;
+        };
+        let Some(stretch) = self.sealed.get(number).filter(|s| !s.changed.is_empty()) else {
+            return;
+        };
+        let (former, changed) = (stretch.digest, stretch.changed.all());
+        // Where the bytes cannot be had, no answer counts that is found in this state.
+        let Some(mut rows) = self.packed(number).map(<[u8]>::to_vec) else {
+            return;
+        };
+        for (place, row) in changed {
+            let (at, mut bytes) = (usize::from(place) * R::BYTES, Vec::with_capacity(R::BYTES));
+            row.pack(&mut bytes);
+            if let Some(slot) = rows.get_mut(at..at + R::BYTES) {
+                slot.copy_from_slice(&bytes);
+            }
+        }
+        if let Some(stretch) = self.sealed.get_mut(number) {
+            *stretch = Stretch::of(rows, Some(former));
         }
     }
 
@@ -156,26 +166,40 @@ impl<R: Row> Table<R> {
     }
 
     /// The sealed stretches, oldest first.
-    pub fn stretches(&self) -> impl ExactSizeIterator<Item = (Digest, Arc<dyn Packed>)> {
-        let share = |stretch: &Stretch| (stretch.digest, Arc::clone(&stretch.rows));
-        self.sealed.iter().map(share)
+    pub fn stretches(&self) -> impl ExactSizeIterator<Item = Sealed> {
+        let stretches = self.sealed.iter().enumerate();
+        stretches.map(|(number, stretch)| Sealed {
+            digest: stretch.digest,
+            former: stretch.former,
+            rows: self.rows(stretch, number).and(stretch.rows.get().cloned()),
+        })
     }
 
     fn digests(&self) -> impl ExactSizeIterator<Item = Digest> {
         self.sealed.iter().map(|stretch| stretch.digest)
     }
 
-    /// The packed rows of a sealed stretch.
-    #[must_use]
-    pub fn packed(&self, stretch: usize) -> Option<&[u8]> {
-        self.sealed.get(stretch)?.rows.bytes()
+    /// The rows that changed after they were sealed, by number.
+    fn changed(&self) -> BTreeMap<u64, R> {
+        let stretches = self.sealed.iter().enumerate();
+        let changed = stretches.flat_map(|(number, stretch)| {
+            let first = (number * STRETCH_ROWS) as u64;
+            let rows = stretch.changed.all().into_iter();
+            rows.map(move |(place, row)| (first + u64::from(place), row))
+        });
+        changed.collect()
     }
 
-    /// Says where the bytes of each sealed stretch are, by its place and digest.
-    pub fn keep_elsewhere(&mut self, mut place: impl FnMut(usize, Digest) -> Arc<dyn Packed>) {
-        for (number, stretch) in self.sealed.iter_mut().enumerate() {
-            stretch.rows = place(number, stretch.digest);
-        }
+    /// The packed rows of a sealed stretch.
+    #[must_use]
+    pub fn packed(&self, number: usize) -> Option<&[u8]> {
+        let stretch = self.sealed.get(number)?;
+        self.rows(stretch, number)?.bytes()
+    }
+
+    /// Says where the bytes of sealed stretches are that are not in memory.
+    pub fn keep_elsewhere(&mut self, place: Arc<dyn Stretches>) {
+        self.elsewhere = Some(place);
     }
 }
 
@@ -183,7 +207,7 @@ impl<R: Row> Table<R> {
 impl<R: Row> PartialEq for Table<R> {
     fn eq(&self, other: &Self) -> bool {
         self.digests().eq(other.digests())
-            && self.changed == other.changed
+            && self.changed() == other.changed()
             && self.recent == other.recent
     }
 }
@@ -192,7 +216,7 @@ impl<R: Row> fmt::Debug for Table<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table")
             .field("sealed", &self.digests().collect::<Vec<_>>())
-            .field("changed", &self.changed)
+            .field("changed", &self.changed())
             .field("recent", &self.recent)
             .finish()
     }
@@ -201,13 +225,14 @@ impl<R: Row> fmt::Debug for Table<R> {
 /// Digests in place of the sealed stretches: small, and still different for different rows.
 impl<R: Row> Encode for Table<R> {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        let changed = self.changed();
         self.digests().collect::<Vec<_>>().encode(encoder)?;
-        self.changed
+        changed
             .keys()
             .copied()
             .collect::<Vec<_>>()
             .encode(encoder)?;
-        packed(self.changed.values()).encode(encoder)?;
+        packed(changed.values()).encode(encoder)?;
         packed(self.recent.iter()).encode(encoder)
     }
 }
@@ -215,6 +240,7 @@ impl<R: Row> Encode for Table<R> {
 impl<R: Row> Table<R> {
     /// As [`Paged::share`].
     pub(super) fn share(&mut self) {
+        self.sealed.share();
         self.recent.share();
     }
 
@@ -223,9 +249,7 @@ impl<R: Row> Table<R> {
     /// # Errors
     /// As [`Paged::lay_out`].
     pub(super) fn lay_out(&self, layout: &mut Layout) -> Result<(), EncodeError> {
-        layout.note(self.digests().collect::<Vec<_>>())?;
-        layout.note(self.changed.keys().copied().collect::<Vec<_>>())?;
-        layout.note(packed(self.changed.values()))?;
+        self.sealed.lay_out(layout)?;
         self.recent.lay_out(layout)
     }
 
@@ -239,47 +263,36 @@ impl<R: Row> Table<R> {
         found: &mut Directory,
     ) -> Result<Self, DecodeError> {
         Ok(Self {
-            sealed: sealed(decoder)?,
-            changed: changed(decoder)?,
+            sealed: Paged::find_again(decoder, found)?,
             recent: Paged::find_again(decoder, found)?,
+            elsewhere: None,
         })
     }
-}
-
-fn sealed<D: Decoder>(decoder: &mut D) -> Result<Vec<Stretch>, DecodeError> {
-    let nowhere: Arc<dyn Packed> = Arc::new(Nowhere);
-    let stretch = |digest| Stretch {
-        digest,
-        rows: Arc::clone(&nowhere),
-    };
-    let sealed: Vec<Digest> = Decode::decode(decoder)?;
-    Ok(sealed.into_iter().map(stretch).collect())
-}
-
-fn changed<R: Row, D: Decoder>(decoder: &mut D) -> Result<BTreeMap<u64, R>, DecodeError> {
-    let numbers: Vec<u64> = Decode::decode(decoder)?;
-    let rows: Vec<R> = unpacked(&Vec::decode(decoder)?)?;
-    if numbers.len() != rows.len() {
-        return Err(DecodeError::Other("a table with a row too many"));
-    }
-    Ok(numbers.into_iter().zip(rows).collect())
 }
 
 /// The sealed stretches are then nowhere, until [`Table::keep_elsewhere`] says where.
 impl<R: Row, C> Decode<C> for Table<R> {
     fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let digests: Vec<Digest> = Decode::decode(decoder)?;
+        let numbers: Vec<u64> = Decode::decode(decoder)?;
+        let rows: Vec<R> = unpacked(&Vec::decode(decoder)?)?;
+        let known = |digest| Stretch::known(digest, OnceBox::new());
+        let mut sealed: Paged<Stretch<R>> = digests.into_iter().map(known).collect();
+        if numbers.len() != rows.len() {
+            return Err(DecodeError::Other("a table with a row too many"));
+        }
+        for (number, row) in numbers.into_iter().zip(rows) {
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            let stretch = sealed.get_mut(number / STRETCH_ROWS);
+            let stretch = stretch.ok_or(DecodeError::Other("a row of no stretch"))?;
+            stretch.changed.own.insert(place(number), row);
+        }
         Ok(Self {
-            sealed: sealed(decoder)?,
-            changed: changed(decoder)?,
+            sealed,
             recent: unpacked(&Vec::decode(decoder)?)?.into_iter().collect(),
+            elsewhere: None,
         })
     }
-}
-
-fn packed<'r, R: Row + 'r>(rows: impl ExactSizeIterator<Item = &'r R>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(rows.len() * R::BYTES);
-    rows.for_each(|row| row.pack(&mut bytes));
-    bytes
 }
 
 fn unpacked<R: Row>(bytes: &[u8]) -> Result<Vec<R>, DecodeError> {
@@ -339,6 +352,17 @@ mod tests {
         table
     }
 
+    /// Where another table keeps its stretches.
+    struct Beside(Table<Number>);
+
+    impl Stretches for Beside {
+        fn stretch(&self, number: usize, wanted: Digest) -> Arc<dyn Packed> {
+            let packed = self.0.packed(number).expect("in memory");
+            assert_eq!(digest(packed), wanted);
+            Arc::new(Box::<[u8]>::from(packed))
+        }
+    }
+
     #[test]
     fn rows_are_found_and_change_whether_sealed_or_not() {
         let rows = 5 * STRETCH_ROWS as u64 + 7;
@@ -374,11 +398,7 @@ mod tests {
         let mut after: Table<Number> = crate::codec::decode(&bytes).expect("it decodes");
         assert_eq!(after, before);
         assert_eq!((after.get(5), after.get(6)), (Some(Number(2)), None));
-        after.keep_elsewhere(|stretch, wanted| {
-            let packed = before.packed(stretch).expect("in memory");
-            assert_eq!(digest(packed), wanted);
-            Arc::new(Box::<[u8]>::from(packed))
-        });
+        after.keep_elsewhere(Arc::new(Beside(before.clone())));
         assert!(after.iter().eq(before.iter()));
     }
 
@@ -391,5 +411,66 @@ mod tests {
         assert_ne!(one, other);
         let encode = |t: &Table<Number>| crate::codec::encode(t).expect("it encodes");
         assert_ne!(encode(&one), encode(&other));
+    }
+
+    /// What changed goes into its stretch when that is sealed a second time, and what changes later stands beside it.
+    #[test]
+    fn a_stretch_is_sealed_again_with_what_changed_since() {
+        let mut table = table(2 * STRETCH_ROWS as u64);
+        let first = table.stretches().next().expect("it is sealed").digest;
+        for number in (0..STRETCH_ROWS).step_by(7) {
+            table.get_mut(number).expect("it is there").0 = 1;
+        }
+        let wanted: Vec<Number> = table.iter().take(STRETCH_ROWS).collect();
+        let rows = (SETTLING_STRETCHES * STRETCH_ROWS) as u64;
+        (0..rows - 1).for_each(|n| table.push(Number(n)));
+        assert_eq!(table.stretches().next().map(|s| s.digest), Some(first));
+        assert_eq!(table.changed().len(), STRETCH_ROWS.div_ceil(7));
+        table.push(Number(5));
+        let sealed = table.stretches().next().expect("it is sealed");
+        assert_eq!(sealed.former, Some(first));
+        assert_eq!(table.packed(0).map(digest), Some(sealed.digest));
+        assert_ne!(sealed.digest, first);
+        assert!(table.changed().is_empty());
+        assert!(table.iter().take(STRETCH_ROWS).eq(wanted));
+        table.get_mut(7).expect("it is there").0 = 2;
+        assert_eq!(table.get(7), Some(Number(2)));
+        assert_eq!(table.changed().len(), 1);
+    }
+
+    /// Reading one row checks its part, and not the stretch.
+    #[test]
+    fn a_row_costs_a_part_and_one_that_is_not_as_it_was_written_is_none() {
+        struct Torn(Box<[u8]>);
+        impl Packed for Torn {
+            fn bytes(&self) -> Option<&[u8]> {
+                panic!("one row was asked for")
+            }
+            fn part(&self, number: usize, bytes: usize, check: u32) -> Option<&[u8]> {
+                let part = &self.0[number * bytes..(number + 1) * bytes];
+                (crc32fast::hash(part) == check).then_some(part)
+            }
+        }
+        struct Kept(Box<[u8]>);
+        impl Stretches for Kept {
+            fn stretch(&self, _: usize, _: Digest) -> Arc<dyn Packed> {
+                Arc::new(Torn(self.0.clone()))
+            }
+        }
+        let before = table(2 * STRETCH_ROWS as u64);
+        let mut layout = Layout::default();
+        before.lay_out(&mut layout).expect("it is laid out");
+        let shelf = crate::state::paged::tests::InMemory::of(layout.pages);
+        let mut after: Table<Number> = crate::codec::read_with(&layout.head, |decoder| {
+            Table::find_again(decoder, &mut Directory::of(shelf))
+        })
+        .expect("it decodes");
+        let mut rows = Box::<[u8]>::from(before.packed(0).expect("in memory"));
+        rows[PART_ROWS * Number::BYTES] ^= 1;
+        after.keep_elsewhere(Arc::new(Kept(rows)));
+        for number in 0..STRETCH_ROWS {
+            let bad = number / PART_ROWS == 1;
+            assert_eq!(after.get(number), before.get(number).filter(|_| !bad));
+        }
     }
 }

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tenure_core::apply::apply;
 use tenure_core::state::State;
 use tenure_core::state::paged::{self, Span};
-use tenure_core::state::table::{Digest, Packed, Row, Table, digest};
+use tenure_core::state::table::{self, Digest, PARTS, Packed, Row, Sealed, Table, digest};
 use tenure_log::frame::Depth;
 use tenure_log::journal::Blobs;
 use tenure_log::position::{Head, Position};
@@ -104,15 +105,7 @@ impl Shelf {
     pub fn keep(self: &Arc<Self>, state: &mut State) {
         let place = |of| {
             let shelf = Arc::clone(self);
-            move |number, digest| -> Arc<dyn Packed> {
-                Arc::new(Shelved {
-                    shelf: Arc::clone(&shelf),
-                    of,
-                    number,
-                    digest,
-                    bytes: OnceLock::new(),
-                })
-            }
+            Arc::new(Placed { shelf, of })
         };
         state.dispatches.keep_elsewhere(place(Of::Dispatches));
         state.envelopes.keep_elsewhere(place(Of::Envelopes));
@@ -131,21 +124,15 @@ impl Shelf {
         self.again.get().is_none() && self.failed.get().is_none()
     }
 
-    fn fetch(&self, of: Of, number: usize, wanted: Digest) -> Option<Box<[u8]>> {
-        let fits = |bytes: &[u8]| digest(bytes) == wanted;
-        let stored = self.source.blobs().read(&of.file(number, wanted));
-        if let Ok(Some(bytes)) = stored
-            && fits(&bytes)
-        {
-            return Some(bytes.into_boxed_slice());
-        }
+    /// The rows of a stretch as the log gives them.
+    fn made(&self, of: Of, number: usize, wanted: Digest) -> Option<&[u8]> {
         let state = &self.again()?.state;
         let packed = match of {
             Of::Dispatches => state.dispatches.packed(number),
             Of::Envelopes => state.envelopes.packed(number),
         };
-        let found = packed.filter(|bytes| fits(bytes));
-        found.or_else(|| self.differs()).map(Into::into)
+        let found = packed.filter(|bytes| digest(bytes) == wanted);
+        found.or_else(|| self.differs())
     }
 
     fn again(&self) -> Option<&Again> {
@@ -185,41 +172,117 @@ impl Shelf {
     }
 }
 
-/// A stretch that is fetched when it is first read.
+/// The stretches of one table.
+struct Placed {
+    shelf: Arc<Shelf>,
+    of: Of,
+}
+
+impl table::Stretches for Placed {
+    fn stretch(&self, number: usize, digest: Digest) -> Arc<dyn Packed> {
+        Arc::new(Shelved {
+            shelf: Arc::clone(&self.shelf),
+            of: self.of,
+            number,
+            digest,
+            file: OnceLock::new(),
+            checked: AtomicU64::new(0),
+        })
+    }
+}
+
+/// A stretch in a file that is mapped when it is first read.
 struct Shelved {
     shelf: Arc<Shelf>,
     of: Of,
     number: usize,
     digest: Digest,
-    bytes: OnceLock<Option<Box<[u8]>>>,
+    /// `None`: there is none.
+    file: OnceLock<Option<Arc<dyn SealedBytes>>>,
+    /// A bit for each part that was found to be what was written. A file is replaced and never written to.
+    checked: AtomicU64,
+}
+
+const _: () = assert!(PARTS <= u64::BITS as usize);
+
+impl Shelved {
+    fn file(&self) -> Option<&[u8]> {
+        let open = || {
+            let name = self.of.file(self.number, self.digest);
+            // What cannot be read is as good as gone.
+            self.shelf.source.blobs().map(&name).ok().flatten()
+        };
+        let file = self.file.get_or_init(open).as_ref();
+        file.map(|file| file.bytes())
+    }
+
+    fn made(&self) -> Option<&[u8]> {
+        self.shelf.made(self.of, self.number, self.digest)
+    }
 }
 
 impl Packed for Shelved {
     fn bytes(&self) -> Option<&[u8]> {
-        let fetch = || self.shelf.fetch(self.of, self.number, self.digest);
-        self.bytes.get_or_init(fetch).as_deref()
+        let file = self.file().filter(|bytes| digest(bytes) == self.digest);
+        file.or_else(|| self.made())
+    }
+
+    fn part(&self, number: usize, bytes: usize, check: u32) -> Option<&[u8]> {
+        let part = number * bytes..(number + 1) * bytes;
+        let bit = 1 << number;
+        let kept = self.file().and_then(|file| file.get(part.clone()));
+        let fits = |kept: &&[u8]| {
+            let known = self.checked.load(Ordering::Relaxed) & bit != 0;
+            known || crc32fast::hash(kept) == check
+        };
+        if let Some(kept) = kept.filter(fits) {
+            self.checked.fetch_or(bit, Ordering::Relaxed);
+            return Some(kept);
+        }
+        self.made()?.get(part)
     }
 }
 
 /// The sealed stretches of a state and the names of their files.
-pub(super) struct Stretches(Vec<(String, Arc<dyn Packed>)>);
+pub(super) struct Stretches {
+    all: Vec<(String, Sealed)>,
+    /// Files of what was sealed a second time not long ago: whoever has not read as far may still ask for it.
+    former: Vec<String>,
+}
+
+/// Stretches behind one that was sealed a second time, until nobody asks any more for what it was before.
+const FORMER_STRETCHES: usize = 16;
 
 impl Stretches {
     /// Of a state; shared, not copied.
     pub fn of(state: &State) -> Self {
-        let mut all = Vec::new();
-        collect(Of::Dispatches, &state.dispatches, &mut all);
-        collect(Of::Envelopes, &state.envelopes, &mut all);
-        Self(all)
+        let mut stretches = Self {
+            all: Vec::new(),
+            former: Vec::new(),
+        };
+        stretches.collect(Of::Dispatches, &state.dispatches);
+        stretches.collect(Of::Envelopes, &state.envelopes);
+        stretches
+    }
+
+    fn collect<R: Row>(&mut self, of: Of, table: &Table<R>) {
+        let stretches = table.stretches();
+        let newest = stretches.len();
+        for (n, sealed) in stretches.enumerate() {
+            if let Some(former) = sealed.former.filter(|_| n + FORMER_STRETCHES > newest) {
+                self.former.push(of.file(n, former));
+            }
+            self.all.push((of.file(n, sealed.digest), sealed));
+        }
     }
 
     /// Writes those that have no file yet.
     pub fn save(&self, blobs: &dyn Blobs) -> Result<(), Error> {
         let there = blobs.list()?;
-        for (name, stretch) in &self.0 {
+        for (name, sealed) in &self.all {
             if there.binary_search(name).is_err() {
-                let bytes = stretch.bytes().ok_or(Error::TooLarge)?;
-                blobs.write_atomic(name, bytes)?;
+                let rows = sealed.rows.as_ref().and_then(|rows| rows.bytes());
+                blobs.write_atomic(name, rows.ok_or(Error::TooLarge)?)?;
             }
         }
         Ok(())
@@ -229,20 +292,19 @@ impl Stretches {
     /// the rules. A file of a greater number may belong to a newer snapshot, and stays.
     pub fn tidy(&self, blobs: &dyn Blobs) -> Result<(), Error> {
         let stem = |name: &str| name.rsplit_once('-').map(|(stem, _)| stem.to_owned());
-        let ours: HashMap<_, _> = self.0.iter().map(|(name, _)| (stem(name), name)).collect();
+        let ours: HashMap<_, _> = self
+            .all
+            .iter()
+            .map(|(name, _)| (stem(name), name))
+            .collect();
         for name in blobs.list()? {
             if ours
                 .get(&stem(&name))
-                .is_some_and(|current| **current != name)
+                .is_some_and(|current| **current != name && !self.former.contains(&name))
             {
                 blobs.remove(&name)?;
             }
         }
         Ok(())
     }
-}
-
-fn collect<R: Row>(of: Of, table: &Table<R>, into: &mut Vec<(String, Arc<dyn Packed>)>) {
-    let stretches = table.stretches().enumerate();
-    into.extend(stretches.map(|(n, (digest, packed))| (of.file(n, digest), packed)));
 }

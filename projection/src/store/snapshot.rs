@@ -47,7 +47,7 @@ const BLOB: &str = "state";
 
 /// Version of the state's encoding. A change of `State` or of what it encodes raises it; a change of what
 /// events do to a state raises [`RULES`].
-const STATE_VERSION: u32 = 9;
+const STATE_VERSION: u32 = 10;
 
 /// Frames between two snapshots at least.
 const FRAMES_MIN: u64 = 2048;
