@@ -12,9 +12,12 @@ use tenure_core::text::{Pool, Symbol, Texts};
 
 use crate::projection::Projection;
 
+use lasts::Lasts;
+
 pub(crate) mod kept;
+mod lasts;
 pub(crate) mod over;
-mod resume;
+pub(crate) mod resume;
 mod row;
 mod tree;
 
@@ -76,9 +79,9 @@ pub enum When {
 #[derive(Clone, Debug, Default)]
 pub struct Authority {
     pool: Pool,
-    sessions: Vec<Vec<Interval>>,
+    sessions: HashMap<SessionNo, Vec<Interval>>,
     /// By the number of the root.
-    trees: Vec<Vec<Interval>>,
+    trees: HashMap<SessionNo, Vec<Interval>>,
     names: HashMap<Symbol, SessionNo>,
     items: HashMap<Symbol, Vec<Interval>>,
     /// Active bindings: the item of each accepted dispatch.
@@ -87,6 +90,11 @@ pub struct Authority {
     /// The dispatches among those that were accepted which declare write scopes.
     scoped: BTreeSet<DispatchNo>,
     roles: BTreeMap<RoleNo, Vec<Interval>>,
+    /// What lasted where this projection was taken up. What is said of a subject is taken from there when it is first
+    /// needed, without its holder.
+    lasts: Lasts,
+    /// The bindings that were taken from there.
+    taken: BTreeSet<DispatchNo>,
 }
 
 impl Authority {
@@ -108,7 +116,7 @@ impl Authority {
         self.pool
             .find(name)
             .and_then(|symbol| self.names.get(&symbol))
-            .and_then(|number| self.sessions.get(number.index()))
+            .and_then(|number| self.sessions.get(number))
             .map_or(&[], Vec::as_slice)
     }
 
@@ -156,7 +164,7 @@ impl Authority {
     /// Who holds the session now, as far as this projection has folded the entry in hand.
     fn holding(&self, number: SessionNo) -> Option<&Interval> {
         self.sessions
-            .get(number.index())?
+            .get(&number)?
             .last()
             .filter(|i| i.until.is_none())
     }
@@ -212,7 +220,7 @@ impl Authority {
 }
 
 fn begin(
-    table: &mut Vec<Vec<Interval>>,
+    table: &mut HashMap<SessionNo, Vec<Interval>>,
     number: SessionNo,
     generation: Generation,
     holder: Holder,
@@ -228,11 +236,11 @@ fn begin(
         since,
         until: None,
     };
-    put(table, number, interval);
+    table.entry(number).or_default().push(interval);
 }
 
-fn end(table: &mut [Vec<Interval>], number: SessionNo, until: Point) {
-    let newest = table.get_mut(number.index()).and_then(|s| s.last_mut());
+fn end(table: &mut HashMap<SessionNo, Vec<Interval>>, number: SessionNo, until: Point) {
+    let newest = table.get_mut(&number).and_then(|s| s.last_mut());
     if let Some(newest) = newest {
         newest.until = newest.until.or(Some(until));
     }
@@ -254,7 +262,7 @@ impl Authority {
     #[must_use]
     pub fn of(&self, about: &About) -> &[Interval] {
         match about {
-            About::Session(number) => self.sessions.get(number.index()).map_or(&[], Vec::as_slice),
+            About::Session(number) => self.sessions.get(number).map_or(&[], Vec::as_slice),
             About::Tree(root) => self.of_tree(*root),
             About::Item(item) => self.of_item(item),
             About::Role(role) => self.of_role(*role),
@@ -262,15 +270,9 @@ impl Authority {
     }
 }
 
-fn put(table: &mut Vec<Vec<Interval>>, number: SessionNo, interval: Interval) {
-    if table.len() <= number.index() {
-        table.resize(number.index() + 1, Vec::new());
-    }
-    table[number.index()].push(interval);
-}
-
 impl Projection for Authority {
     fn apply(&mut self, entry: &Entry, state: &State) {
+        self.take_up(entry, state);
         let delegated = entry
             .events
             .iter()

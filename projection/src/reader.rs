@@ -30,7 +30,7 @@ use crate::host::Host;
 use crate::source::{Looking, Source};
 use crate::store::answer::retain_living;
 use crate::store::keys::{self, KeyDigest};
-use crate::store::live::Live;
+use crate::store::live::{Live, Purpose};
 use crate::store::marks;
 use crate::store::snapshot;
 
@@ -77,11 +77,16 @@ impl Reader {
     /// # Errors
     /// When there is no store or it cannot be read.
     pub fn open(dir: &Path, host: Arc<dyn Host>) -> Result<Self, Error> {
-        Self::over(Arc::new(Looking::open(Arc::new(Disk), dir)?), host)
+        let source = Looking::open(Arc::new(Disk), dir)?;
+        Self::over(Arc::new(source), host, Purpose::Reading)
     }
 
-    pub(crate) fn over(source: Arc<dyn Source>, host: Arc<dyn Host>) -> Result<Self, Error> {
-        let live = Live::open(&source)?;
+    pub(crate) fn over(
+        source: Arc<dyn Source>,
+        host: Arc<dyn Host>,
+        purpose: Purpose,
+    ) -> Result<Self, Error> {
+        let live = Live::open(&source, purpose)?;
         Ok(Self {
             source,
             host,

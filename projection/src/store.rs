@@ -165,7 +165,7 @@ impl Store {
     /// # Errors
     /// When the log cannot be read.
     pub fn over(journal: Arc<dyn Journal>, host: Arc<dyn Host>) -> Result<Self, Error> {
-        let reader = Reader::over(Arc::new(Arc::clone(&journal)), host)?;
+        let reader = Reader::over(Arc::new(Arc::clone(&journal)), host, live::Purpose::Writing)?;
         let inner = Inner {
             id: journal.identity().store,
             journal,

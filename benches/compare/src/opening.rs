@@ -47,8 +47,7 @@ pub struct Opening {
     pub branch_long: Figures,
     /// Bytes of snapshots and what stands beside them.
     pub snapshot_bytes: u64,
-    /// Private memory that a session costs in a process that has opened the store from its snapshot, without the bytes
-    /// of its name.
+    /// Private memory that a session costs in a process that has opened the store from its snapshot.
     pub session_bytes: f64,
 }
 
@@ -187,9 +186,9 @@ fn session_bytes(options: &Options) -> io::Result<f64> {
         ours::register(&store, &crew);
         store.snapshot().expect("the snapshot is written");
         drop(store);
-        let names: usize = crew.seats.iter().map(|seat| seat.name.as_str().len()).sum();
+        // Names stay in the snapshot until they are asked for, so that there are none to be taken off.
         let memory = memory_of_opening(scratch.path())?;
-        io::Result::Ok(memory.held_bytes as f64 - names as f64)
+        io::Result::Ok(memory.held_bytes as f64)
     };
     Ok((held(MANY)? - held(FEW)?) / (MANY - FEW) as f64)
 }

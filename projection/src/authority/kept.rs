@@ -1,42 +1,40 @@
 //! Stretches of authority kept beside the snapshot, so that a question about the past costs the tail and a few pages.
 //!
 //! What has ended stands as sorted rows in files, by subject ([`Runs`]); what lasts, and when the log was written,
-//! stands in one file with the head that it was true at. Never truth: where a file is missing or is not of this log,
-//! the log is read instead.
+//! stands in the pages of one file with the head that it was true at. Never truth: where a file is missing or is not of
+//! this log, or a page is not what was written, the log is read instead.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tenure_core::codec;
+use tenure_core::apply::{Applied, apply_seen};
 use tenure_core::id::{Moment, Position, Time};
-use tenure_core::state::table::digest;
+use tenure_core::state::State;
 use tenure_core::text::Pool;
 use tenure_log::frame::Depth;
-use tenure_log::journal::Blobs;
-use tenure_log::position::{self, Chain, Head, StoreId};
+use tenure_log::position::{self, Head};
 
 use crate::entry;
 use crate::error::Error;
-use crate::projector::Projector;
+use crate::projection::Projection;
 use crate::reader::Reader;
 use crate::source::Source;
+use crate::store::keys;
 use crate::store::marks::{self, Marks};
 use crate::store::runs::{Rows, Runs};
 use crate::store::shelf::Shelf;
 use crate::store::snapshot;
 
 use super::over::{self, Piece};
-use super::row::{About, Key, Lasting, Row};
+use super::resume::{Along, Settled};
+use super::row::{self, About, Key, Row};
 use super::{Authority, Interval, When, find};
 
-/// The name of the file that holds what lasts.
-const BLOB: &str = "held";
-/// Its first bytes, and those of the files of rows: one number for the form of both.
-const MAGIC: &[u8; 8] = b"tnrhld03";
-/// Magic, check of what follows, store, position and chain.
-const HEADER_BYTES: usize = 8 + 16 + 16 + 8 + 16;
-/// Positions whose times are kept as one.
-const SPAN: u64 = 4096;
+mod file;
+
+pub(super) use file::Pages;
+
+use file::{Kept, MAGIC, Times};
 
 /// Stretches that have ended.
 struct HeldRows;
@@ -47,104 +45,25 @@ impl Rows for HeldRows {
     const ROW_BYTES: usize = Row::BYTES;
 }
 
-/// The times of some frames that follow each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Span {
-    first: Time,
-    last: Time,
-    least: Time,
-    most: Time,
-    newest: Position,
-}
-
-/// What lasted at a head, and when the frames up to it were written.
-#[derive(Default)]
-struct Kept {
-    head: Head,
-    authority: Authority,
-    spans: Vec<Span>,
-}
-
-/// What is written of it: the texts of holders, what lasts, and the spans in the order of their fields.
-type Body = (Pool, Vec<Lasting>, Vec<(Time, Time, Time, Time, Position)>);
-
-impl Kept {
-    fn load(source: &dyn Source) -> Result<Option<Self>, Error> {
-        // A file that cannot be read is as good as none.
-        let Ok(Some(bytes)) = source.blobs().read(BLOB) else {
-            return Ok(None);
-        };
-        let kept = Self::parse(source.identity()?.store, &bytes);
-        let Some(kept) = kept else { return Ok(None) };
-        Ok(snapshot::stands(source, kept.head)?.then_some(kept))
-    }
-
-    fn parse(store: StoreId, bytes: &[u8]) -> Option<Self> {
-        let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
-        let fits = header[..8] == *MAGIC
-            && header[8..24] == digest(&bytes[24..])
-            && header[24..40] == store.0;
-        if !fits {
-            return None;
-        }
-        let (pool, lasting, spans): Body = codec::decode(body).ok()?;
-        let span = |(first, last, least, most, newest)| Span {
-            first,
-            last,
-            least,
-            most,
-            newest,
-        };
-        Some(Self {
-            head: Head {
-                position: position::Position(u64::from_le_bytes(*header[40..].first_chunk()?)),
-                chain: Chain(*header[48..].first_chunk()?),
-            },
-            authority: Authority::resumed(pool, lasting)?,
-            spans: spans.into_iter().map(span).collect(),
-        })
-    }
-
-    fn save(self, store: StoreId, blobs: &dyn Blobs) -> Result<(), Error> {
-        let (pool, lasting) = self.authority.lasting();
-        let spans = self.spans.iter();
-        let spans = spans.map(|s| (s.first, s.last, s.least, s.most, s.newest));
-        let body: Body = (pool, lasting, spans.collect());
-        let mut behind = store.0.to_vec();
-        behind.extend_from_slice(&self.head.position.0.to_le_bytes());
-        behind.extend_from_slice(&self.head.chain.0);
-        behind.extend(codec::encode(&body).map_err(|_| Error::TooLarge)?);
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&digest(&behind));
-        bytes.extend(behind);
-        Ok(blobs.write_atomic(BLOB, &bytes)?)
-    }
-
-    fn note(&mut self, at: Moment) {
-        let fresh = Span {
-            first: at.time,
-            last: at.time,
-            least: at.time,
-            most: at.time,
-            newest: at.position,
-        };
-        match self.spans.last_mut() {
-            Some(span) if at.position.0 % SPAN != 1 => {
-                span.last = at.time;
-                span.least = span.least.min(at.time);
-                span.most = span.most.max(at.time);
-                span.newest = at.position;
-            }
-            _ => self.spans.push(fresh),
-        }
-    }
+/// A projection that runs along with the state of a snapshot at `head`, where what is kept ends there too.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(crate) fn along(source: &dyn Source, head: Head) -> Result<Option<Along>, Error> {
+    let kept = Kept::load(source)?.filter(|kept| kept.head == head);
+    Ok(kept.map(|kept| Along {
+        authority: kept.authority,
+        since: head.position,
+        pages: kept.pages,
+    }))
 }
 
 /// The past of a log as far as it is kept, and the state where that ends.
 struct Past {
     runs: Runs<HeldRows>,
     kept: Kept,
-    projector: Projector,
+    /// Where the kept ends, and what was read since.
+    state: State,
     /// Where rows are that the state was opened without.
     shelf: Option<Arc<Shelf>>,
     /// Of the frames read.
@@ -157,7 +76,7 @@ impl Past {
         Self {
             runs: Runs::none(),
             kept: Kept::default(),
-            projector: Projector::new(),
+            state: State::new(),
             shelf: None,
             marks: Marks::default(),
         }
@@ -165,18 +84,21 @@ impl Past {
 
     /// What is kept, if all of it ends where the snapshot does.
     fn open(source: &Arc<dyn Source>, snapshot: Option<snapshot::Found>) -> Result<Self, Error> {
-        let (Some(mut kept), Some(found)) = (Kept::load(&**source)?, snapshot) else {
+        let (Some(kept), Some(found)) = (Kept::load(&**source)?, snapshot) else {
             return Ok(Self::unkept());
         };
-        let runs = Runs::load(&**source, kept.head)?;
-        if kept.head != found.head || runs.covered() != kept.head {
+        // The snapshot's head was looked for in the log.
+        if kept.head != found.head {
             return Ok(Self::unkept());
         }
-        kept.authority.learn_scopes(&found.state);
+        let runs = Runs::load(&**source, kept.head)?;
+        if runs.covered() != kept.head {
+            return Ok(Self::unkept());
+        }
         Ok(Self {
             runs,
             kept,
-            projector: Projector::from_state(found.state),
+            state: found.state,
             shelf: Some(found.shelf),
             marks: Marks::default(),
         })
@@ -184,13 +106,20 @@ impl Past {
 
     /// Reads on to `head`.
     fn read_on(&mut self, source: &dyn Source, head: position::Position) -> Result<(), Error> {
+        if self.kept.head.position >= head {
+            // To find the place is what would cost something.
+            return Ok(());
+        }
         let mut frames = marks::read_from(source, self.kept.head.position, Depth::Whole)?;
         while self.kept.head.position < head
             && let Some(frame) = frames.next()
         {
             let frame = frame?;
             let entry = entry::decode(&frame)?;
-            self.projector.feed(&entry, &mut [&mut self.kept.authority]);
+            let authority = &mut self.kept.authority;
+            let _: Applied = apply_seen(&mut self.state, &entry, |state| {
+                authority.apply(&entry, state)
+            });
             self.kept.note(entry.at);
             self.kept.head = frame.header.head();
             self.marks.note(frames.landmark());
@@ -200,39 +129,107 @@ impl Past {
 
     /// Whether every row that was asked for was there.
     fn is_sound(&self) -> bool {
-        self.shelf
-            .as_ref()
-            .is_none_or(|shelf| shelf.sound().is_ok())
+        self.kept.is_sound()
+            && self
+                .shelf
+                .as_ref()
+                .is_none_or(|shelf| shelf.sound().is_ok())
+    }
+
+    /// What became of authority up to `head`, read from the log.
+    fn settle(&mut self, source: &dyn Source, head: Head) -> Result<Settled, Error> {
+        self.read_on(source, head.position)?;
+        if let Some(shelf) = &self.shelf {
+            shelf.sound()?;
+        }
+        Ok(self.kept.authority.settle())
+    }
+
+    /// Reads when the frames up to `head` were written and where they stand, where they were not read before, and the
+    /// keys in them.
+    fn walk(
+        &mut self,
+        source: &dyn Source,
+        keys: &mut keys::Fresh,
+        head: Head,
+    ) -> Result<(), Error> {
+        let after = self.kept.head.position.min(keys.covered());
+        if after >= head.position {
+            return Ok(());
+        }
+        let mut frames = marks::read_from(source, after, Depth::Facts)?;
+        let mut at = after;
+        while at < head.position
+            && let Some(frame) = frames.next()
+        {
+            let frame = frame?;
+            at = frame.header.position;
+            keys.take(&frame)?;
+            if at > self.kept.head.position {
+                self.kept.note(entry::moment(&frame.header));
+                self.kept.head = frame.header.head();
+                self.marks.note(frames.landmark());
+            }
+        }
+        Ok(())
     }
 }
 
-/// Keeps the past up to `head`, which has to be durable. `snapshot` is the newest one from before.
+/// Keeps the past up to `head`, which has to be durable, and the keys. `snapshot` is the newest one from before;
+/// `settled` what became of authority since then, where that was followed.
 pub(crate) fn extend(
     source: &Arc<dyn Source>,
     snapshot: Option<snapshot::Found>,
     head: Head,
+    settled: Option<Settled>,
 ) -> Result<(), Error> {
     let mut past = Past::open(source, snapshot)?;
-    if past.kept.head.position >= head.position {
-        return Ok(());
+    let mut keys = keys::Fresh::load(&**source, head)?;
+    let covered = past.kept.head.position;
+    if covered >= head.position {
+        past.walk(&**source, &mut keys, head)?;
+        return keys.save(&**source, head);
     }
-    past.read_on(&**source, head.position)?;
-    if let Some(shelf) = &past.shelf {
-        shelf.sound()?;
-    }
+    let mut settled = match settled.filter(|settled| settled.since <= covered) {
+        Some(settled) => settled,
+        None => past.settle(&**source, head)?,
+    };
+    past.walk(&**source, &mut keys, head)?;
+    let layout = match past.kept.lay_out(&settled.lasts) {
+        Some(layout) => layout,
+        None => {
+            past = Past::unkept();
+            settled = past.settle(&**source, head)?;
+            let layout = past.kept.lay_out(&settled.lasts);
+            layout.ok_or(Error::TooLarge)?
+        }
+    };
+    let rows = rows(&settled, past.runs.covered().position);
+    past.marks.save(&**source)?;
+    keys.save(&**source, head)?;
+    past.runs.extend(&**source, head, rows)?;
+    Kept::save(head, &layout, source.identity()?.store, source.blobs())
+}
+
+/// The rows of what ended behind a position.
+fn rows(settled: &Settled, after: position::Position) -> Vec<Box<[u8]>> {
     let mut rows = Vec::new();
-    for (about, interval) in past.kept.authority.ended() {
-        rows.push(Row::of(&Key::About(&about), &interval).bytes());
+    for (about, interval, scoped) in &settled.ended {
+        // Somebody else may have written the others.
+        if interval
+            .until
+            .is_none_or(|until| until.at.position.0 <= after.0)
+        {
+            continue;
+        }
+        rows.push(Row::of(&Key::About(about), interval).bytes());
         // A binding without scopes is over no path.
-        let scoped = |dispatch| past.kept.authority.scoped.contains(&dispatch);
-        if interval.dispatch.is_some_and(scoped) {
-            let pieces = over::pieces(&interval).into_iter().map(Key::Piece);
-            rows.extend(pieces.map(|piece| Row::of(&piece, &interval).bytes()));
+        if *scoped {
+            let pieces = over::pieces(interval).into_iter().map(Key::Piece);
+            rows.extend(pieces.map(|piece| Row::of(&piece, interval).bytes()));
         }
     }
-    past.marks.save(&**source, head.position)?;
-    past.runs.extend(&**source, head, rows)?;
-    past.kept.save(source.identity()?.store, source.blobs())
+    rows
 }
 
 /// Every stretch in which one subject was held.
@@ -264,7 +261,7 @@ impl Remembered {
         &self,
         source: &Arc<dyn Source>,
         keys: &[Key<'_>],
-        read: impl Fn(&Authority) -> Vec<Interval>,
+        read: impl Fn(&mut Authority, &State) -> Vec<Interval>,
     ) -> Result<Found, Error> {
         let newest = source.newest()?;
         // Nothing is remembered that may still be taken back.
@@ -277,20 +274,20 @@ impl Remembered {
         past.read_on(&**source, newest)?;
         let find = |key: &Key<'_>| past.runs.find(&key.subject());
         let mut rows: Option<Vec<_>> = keys.iter().map(find).collect();
+        let mut last = read(&mut past.kept.authority, &past.state);
         if rows.is_none() || !past.is_sound() {
             *past = Past::unkept();
             past.read_on(&**source, newest)?;
             rows = Some(Vec::new());
+            last = read(&mut past.kept.authority, &past.state);
         }
         // Rows of another length are no pages of ours, and were not given.
         let row = |row: Box<[u8]>| Row::read(&row).expect("a row has its length");
         let rows = rows.into_iter().flatten().flatten();
-        let authority = &past.kept.authority;
-        let mut read = read(authority);
-        let pool = authority.with_own_texts(&mut read);
+        let pool = past.kept.authority.with_own_texts(&mut last);
         Ok(Found {
             rows: rows.map(row).collect(),
-            read,
+            read: last,
             pool,
         })
     }
@@ -299,10 +296,13 @@ impl Remembered {
 /// The bindings that lasted at a position, and the texts of their holders.
 pub(super) fn bindings_at(reader: &Reader, at: Position) -> Result<(Vec<Bound>, Pool), Error> {
     let keys: Vec<_> = Piece::with(at).into_iter().map(Key::Piece).collect();
-    let found = reader.past.find(&reader.source, &keys, |authority| {
-        let all = authority.items.values().flatten();
-        all.filter(|i| i.holds_at(at)).copied().collect()
-    })?;
+    let found = reader
+        .past
+        .find(&reader.source, &keys, |authority, state| {
+            authority.take_up_bindings(state);
+            let all = authority.items.values().flatten();
+            all.filter(|i| i.holds_at(at)).copied().collect()
+        })?;
     let ended = found.rows.into_iter().map(Bound::Kept);
     let mut all: Vec<Bound> = ended
         .chain(found.read.into_iter().map(Bound::Read))
@@ -330,33 +330,30 @@ impl Bound {
 
     /// The stretch with its holder, whose texts join `pool`.
     pub fn whole(&self, source: &dyn Source, pool: &mut Pool) -> Result<Interval, Error> {
-        let holder = match self {
-            Self::Kept(row) => row.holder(source, pool)?,
-            Self::Read(interval) => interval.holder,
-        };
-        Ok(Interval {
-            holder,
-            ..self.interval()
-        })
+        with_holder(self.interval(), source, pool)
     }
+}
+
+fn with_holder(
+    interval: Interval,
+    source: &dyn Source,
+    pool: &mut Pool,
+) -> Result<Interval, Error> {
+    Ok(Interval {
+        holder: row::holder(&interval, source, pool)?,
+        ..interval
+    })
 }
 
 impl Held {
     pub(crate) fn read(reader: &Reader, about: &About) -> Result<Self, Error> {
-        let (source, keys) = (&reader.source, [Key::About(about)]);
-        let found = reader
-            .past
-            .find(source, &keys, |authority| authority.of(about).to_vec())?;
-        let (mut stretches, mut pool) = (Vec::new(), found.pool);
-        for row in found.rows {
-            let holder = row.holder(&**source, &mut pool)?;
-            stretches.push(Interval {
-                holder,
-                ..row.interval()
-            });
-        }
-        stretches.extend(found.read);
-        Ok(Self { stretches, pool })
+        let (stretches, mut pool) = Self::without_holders(reader, about)?;
+        let whole = |interval| with_holder(interval, &*reader.source, &mut pool);
+        let stretches: Result<_, _> = stretches.into_iter().map(whole).collect();
+        Ok(Self {
+            stretches: stretches?,
+            pool,
+        })
     }
 
     /// The stretch alone that covers a place in the log.
@@ -365,20 +362,26 @@ impl Held {
         about: &About,
         when: When,
     ) -> Result<Option<(Interval, Pool)>, Error> {
-        let (source, keys) = (&reader.source, [Key::About(about)]);
-        let past = reader
-            .past
-            .find(source, &keys, |authority| authority.of(about).to_vec())?;
-        let (rows, mut pool) = (past.rows, past.pool);
-        let mut stretches: Vec<Interval> = rows.iter().map(Row::interval).collect();
-        stretches.extend(past.read);
-        let Some(mut found) = find(&stretches, when).copied() else {
+        let (stretches, mut pool) = Self::without_holders(reader, about)?;
+        let Some(found) = find(&stretches, when).copied() else {
             return Ok(None);
         };
-        if let Some(row) = rows.iter().find(|row| row.interval() == found) {
-            found.holder = row.holder(&**source, &mut pool)?;
-        }
+        let found = with_holder(found, &*reader.source, &mut pool)?;
         Ok(Some((found, pool)))
+    }
+
+    /// Stretches whose holders are not looked up, but for some of the newest.
+    fn without_holders(reader: &Reader, about: &About) -> Result<(Vec<Interval>, Pool), Error> {
+        let keys = [Key::About(about)];
+        let found = reader
+            .past
+            .find(&reader.source, &keys, |authority, state| {
+                authority.take_up_subject(about, state);
+                authority.of(about).to_vec()
+            })?;
+        let mut stretches: Vec<Interval> = found.rows.iter().map(Row::interval).collect();
+        stretches.extend(found.read);
+        Ok((stretches, found.pool))
     }
 }
 
@@ -394,7 +397,14 @@ pub struct Resolved {
 /// Finds the positions behind which the clock passed `time`.
 pub(crate) fn resolve(source: &Arc<dyn Source>, time: Time) -> Result<Resolved, Error> {
     let newest = source.newest()?;
-    let mut kept = Kept::load(&**source)?.unwrap_or_default();
+    let mut kept = match Kept::load(&**source)? {
+        Some(kept) if snapshot::stands(&**source, kept.head)? => kept,
+        _ => Kept::default(),
+    };
+    kept.times.iter().for_each(drop);
+    if !kept.is_sound() {
+        kept = Kept::default();
+    }
     let mut frames = marks::read_from(&**source, kept.head.position, Depth::Facts)?;
     while kept.head.position < newest
         && let Some(frame) = frames.next()
@@ -409,7 +419,7 @@ pub(crate) fn resolve(source: &Arc<dyn Source>, time: Time) -> Result<Resolved, 
         position: Position(0),
         time: Time(i64::MIN),
     };
-    for span in &kept.spans {
+    for span in kept.times.iter().map(Times::read) {
         if before.time <= time && span.first > time {
             passed.push(before.position);
         }

@@ -70,71 +70,14 @@ impl About {
     }
 }
 
-/// A subject as it is written: a number for its kind, its own number, and the text of an item.
-type Written = (u8, u64, Vec<u8>);
-
-/// A stretch that lasts, as it is written; texts are of a pool that stands beside it.
-pub(super) type Lasting = (
-    Written,
-    (SessionNo, Generation),
-    Option<Holder>,
-    Option<Position>,
-    Option<DispatchNo>,
-    (Moment, u16),
-);
-
-/// Writes a stretch that lasts.
-pub(super) fn write(about: About, interval: &Interval, holder: Option<Holder>) -> Lasting {
-    let about = match about {
-        About::Session(number) => (1, number.0, Vec::new()),
-        About::Tree(root) => (2, root.0, Vec::new()),
-        About::Item(item) => (3, 0, item),
-        About::Role(role) => (4, role.0, Vec::new()),
-    };
-    (
-        about,
-        (interval.session, interval.generation),
-        holder,
-        interval.granted,
-        interval.dispatch,
-        (interval.since.at, kind(interval.since.event)),
-    )
-}
-
-/// Reads what [`write`] wrote; `None` for a kind of subject that there is none of.
-pub(super) fn read(written: Lasting) -> Option<(About, Interval)> {
-    let ((of, number, item), (session, generation), holder, granted, dispatch, (at, by)) = written;
-    let about = match of {
-        1 => About::Session(SessionNo(number)),
-        2 => About::Tree(SessionNo(number)),
-        3 => About::Item(item),
-        4 => About::Role(RoleNo(number)),
-        _ => return None,
-    };
-    let since = Point {
-        at,
-        event: word(by),
-    };
-    let interval = Interval {
-        session,
-        generation,
-        holder,
-        granted,
-        dispatch,
-        since,
-        until: None,
-    };
-    Some((about, interval))
-}
-
 /// The number of an event's kind, by its word.
-fn kind(word: &str) -> u16 {
+pub(super) fn kind(word: &str) -> u16 {
     let known = Event::KINDS.iter().find(|(_, known)| *known == word);
     known.map_or(0, |(number, _)| *number)
 }
 
 /// The word of an event's kind.
-fn word(kind: u16) -> &'static str {
+pub(super) fn word(kind: u16) -> &'static str {
     let known = Event::KINDS.iter().find(|(number, _)| *number == kind);
     known.map_or("unknown", |(_, word)| word)
 }
@@ -250,32 +193,35 @@ impl Row {
             until: Some(point(self.until)),
         }
     }
+}
 
-    /// The holder, from the frame that granted it; its texts join `pool`.
-    pub fn holder(&self, source: &dyn Source, pool: &mut Pool) -> Result<Option<Holder>, Error> {
-        let Some(at) = self.granted else {
-            return Ok(None);
-        };
-        let entry = entry_at(source, at)?;
-        let mut holder = bearer(&entry, self.session).map(|bearer| Holder {
-            bearing: bearer.bearing,
-            actor: pool.intern(entry.texts.get(bearer.actor)),
-            host_name: pool.intern(entry.texts.get(bearer.host_name)),
-            engine: bearer.engine.map(|e| pool.intern(entry.texts.get(e))),
+/// The holder of a stretch, from the frame that granted it; its texts join `pool`.
+pub(super) fn holder(
+    interval: &Interval,
+    source: &dyn Source,
+    pool: &mut Pool,
+) -> Result<Option<Holder>, Error> {
+    let (Some(at), None) = (interval.granted, interval.holder) else {
+        return Ok(interval.holder);
+    };
+    let entry = entry_at(source, at)?;
+    let mut holder = bearer(&entry, interval.session).map(|bearer| Holder {
+        bearing: bearer.bearing,
+        actor: pool.intern(entry.texts.get(bearer.actor)),
+        host_name: pool.intern(entry.texts.get(bearer.host_name)),
+        engine: bearer.engine.map(|e| pool.intern(entry.texts.get(e))),
+    });
+    if let Some(holder) = &mut holder
+        && interval.since.event == word(ROLE_TAKEN)
+    {
+        let entry = entry_at(source, interval.since.at.position)?;
+        let process = entry.events.iter().find_map(|event| match event {
+            Event::RoleTaken(e) if e.session == interval.session => e.process,
+            _ => None,
         });
-        let (since, by) = self.since;
-        if let Some(holder) = &mut holder
-            && by == ROLE_TAKEN
-        {
-            let entry = entry_at(source, since.position)?;
-            let process = entry.events.iter().find_map(|event| match event {
-                Event::RoleTaken(e) if e.session == self.session => e.process,
-                _ => None,
-            });
-            holder.bearing = process.unwrap_or(holder.bearing);
-        }
-        Ok(holder)
+        holder.bearing = process.unwrap_or(holder.bearing);
     }
+    Ok(holder)
 }
 
 /// The kind of the event that gives a role, which may name a process of its own.

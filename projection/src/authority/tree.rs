@@ -11,7 +11,7 @@ impl Authority {
     /// Every stretch in which the tree of that root was held, oldest first.
     #[must_use]
     pub fn of_tree(&self, root: SessionNo) -> &[Interval] {
-        self.trees.get(root.index()).map_or(&[], Vec::as_slice)
+        self.trees.get(&root).map_or(&[], Vec::as_slice)
     }
 
     /// Who held the tree then.
@@ -88,8 +88,9 @@ impl Authority {
             }
             Event::Retired(e) => end(&mut self.trees, e.session, point),
             Event::IncarnationRaised(e) if e.incarnation > state.incarnation => {
-                for number in 0..self.trees.len() {
-                    end(&mut self.trees, SessionNo(number as u64), point);
+                let roots: Vec<SessionNo> = self.trees.keys().copied().collect();
+                for root in roots {
+                    end(&mut self.trees, root, point);
                 }
             }
             _ => {}

@@ -108,22 +108,48 @@ impl Keys {
     }
 }
 
-/// Writes down the keys up to `head`, which has to be durable.
-pub(super) fn extend(source: &dyn Source, head: Head) -> Result<(), Error> {
-    let runs = Runs::<KeyRows>::load(source, head)?;
-    let after = runs.covered().position;
-    if after >= head.position {
-        return Ok(());
+/// Keys that stand in no file yet.
+pub(crate) struct Fresh {
+    runs: Runs<KeyRows>,
+    rows: Vec<Box<[u8]>>,
+}
+
+impl Fresh {
+    /// None, behind what is written up to `head`.
+    pub fn load(source: &dyn Source, head: Head) -> Result<Self, Error> {
+        Ok(Self {
+            runs: Runs::load(source, head)?,
+            rows: Vec::new(),
+        })
     }
-    let mut rows: Vec<Box<[u8]>> = Vec::new();
-    each(source, after, head, |key, prior| {
-        let mut row = Vec::with_capacity(KeyRows::ROW_BYTES);
-        row.extend_from_slice(&key);
-        row.extend_from_slice(&prior.payload);
-        row.extend_from_slice(&prior.position.0.to_le_bytes());
-        rows.push(row.into());
-    })?;
-    runs.extend(source, head, rows)
+
+    /// Up to where keys are written.
+    pub fn covered(&self) -> position::Position {
+        self.runs.covered().position
+    }
+
+    /// Takes in the key of one frame, if it is behind them.
+    pub fn take(&mut self, frame: &FrameRef<'_>) -> Result<(), Error> {
+        if frame.header.position <= self.covered() {
+            return Ok(());
+        }
+        if let Some((key, prior)) = of(frame)? {
+            let mut row = Vec::with_capacity(KeyRows::ROW_BYTES);
+            row.extend_from_slice(&key);
+            row.extend_from_slice(&prior.payload);
+            row.extend_from_slice(&prior.position.0.to_le_bytes());
+            self.rows.push(row.into());
+        }
+        Ok(())
+    }
+
+    /// Writes them down. Those of every frame up to `head`, which has to be durable, were taken in.
+    pub fn save(self, source: &dyn Source, head: Head) -> Result<(), Error> {
+        if self.covered() >= head.position {
+            return Ok(());
+        }
+        self.runs.extend(source, head, self.rows)
+    }
 }
 
 fn prior(row: &[u8]) -> Option<Prior> {

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use tenure_core::apply::{Applied, apply};
+use tenure_core::apply::{Applied, apply, apply_seen};
 use tenure_core::event::Entry;
 use tenure_core::state::State;
 use tenure_log::frame::{Depth, FrameRef};
 use tenure_log::journal::{Frames, Landmark};
 use tenure_log::position::{Head, Position};
 
+use crate::authority::kept;
+use crate::authority::resume::{Along, Settled};
 use crate::error::Error;
 use crate::source::Source;
 use crate::{ahead, entry};
@@ -35,25 +37,54 @@ pub(crate) struct Live {
     shelf: Option<Arc<Shelf>>,
     /// Kept for the room it has.
     entry: Entry,
+    /// Who held what since the newest snapshot, where this handle writes snapshots and has followed it.
+    along: Option<Along>,
+    /// What it is used for.
+    purpose: Purpose,
 }
+
+/// What a handle is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// It only reads.
+    Reading,
+    /// It writes too, and snapshots from time to time.
+    Writing,
+}
+
+/// The most frames between two snapshots in which it is followed who held what: a handle that writes none itself does
+/// not keep it for ever.
+const ALONG_FRAMES_MAX: u64 = 1 << 16;
 
 impl Live {
     /// From the newest snapshot that fits, and the tail behind it.
-    pub fn open(source: &Arc<dyn Source>) -> Result<Self, Error> {
+    pub fn open(source: &Arc<dyn Source>, purpose: Purpose) -> Result<Self, Error> {
         let mut live = match snapshot::load(source)? {
             Some(found) => Self {
                 mark: found.mark,
                 shelf: Some(found.shelf),
                 snapshot_bytes: found.bytes,
-                ..Self::with(found.state, found.head)
+                along: match purpose {
+                    Purpose::Reading => None,
+                    Purpose::Writing => kept::along(&**source, found.head)?,
+                },
+                ..Self::with(found.state, found.head, purpose)
             },
-            None => Self::with(State::new(), beginning(&**source)?),
+            None => Self::empty(&**source, purpose)?,
         };
         live.read_on(&**source)?;
         Ok(live)
     }
 
-    fn with(state: State, head: Head) -> Self {
+    /// Before the first frame.
+    fn empty(source: &dyn Source, purpose: Purpose) -> Result<Self, Error> {
+        Ok(Self {
+            along: (purpose == Purpose::Writing).then(Along::new),
+            ..Self::with(State::new(), beginning(source)?, purpose)
+        })
+    }
+
+    fn with(state: State, head: Head, purpose: Purpose) -> Self {
         Self {
             state,
             head,
@@ -64,7 +95,16 @@ impl Live {
             mark: None,
             shelf: None,
             entry: Entry::default(),
+            along: None,
+            purpose,
         }
+    }
+
+    /// What became of authority since the newest snapshot, where that was followed.
+    pub fn settle_along(&mut self) -> Option<Settled> {
+        self.along = self.along.take().filter(Along::is_sound);
+        let position = self.head.position;
+        self.along.as_mut().map(|along| along.settle(position))
     }
 
     /// Whether every row that was asked for was there.
@@ -79,9 +119,9 @@ impl Live {
     pub fn catch_up(&mut self, source: &Arc<dyn Source>) -> Result<(), Error> {
         if self.sound().is_err() {
             // Not from the snapshot again.
-            *self = Self::with(State::new(), beginning(&**source)?);
+            *self = Self::empty(&**source, self.purpose)?;
         } else if self.tainted {
-            *self = Self::open(source)?;
+            *self = Self::open(source, self.purpose)?;
             return Ok(());
         }
         self.read_on(&**source)
@@ -132,9 +172,15 @@ impl Live {
 
     /// Applies an entry that stands at `head`.
     pub fn apply(&mut self, entry: &Entry, head: Head) -> Applied {
-        let applied = apply(&mut self.state, entry);
+        let applied = match &mut self.along {
+            Some(along) => apply_seen(&mut self.state, entry, |state| along.apply(entry, state)),
+            None => apply(&mut self.state, entry),
+        };
         self.head = head;
         self.since_snapshot += 1;
+        if self.since_snapshot > ALONG_FRAMES_MAX {
+            self.along = None;
+        }
         applied
     }
 

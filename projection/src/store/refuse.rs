@@ -20,7 +20,7 @@ use super::group::{self, Verdict};
 use super::judge::Kept;
 use crate::authority::kept;
 
-use super::keys::{self, Prior};
+use super::keys::Prior;
 use super::prepare::Prepared;
 use super::{Store, snapshot};
 
@@ -300,6 +300,7 @@ impl Store {
             return Ok(());
         }
         let (head, state) = (live.head, live.state.share());
+        let settled = live.settle_along();
         drop(live);
         let draft = snapshot::Draft::of(&state, head)?;
         self.journal()
@@ -308,8 +309,7 @@ impl Store {
         let _ = self.journal().tend();
         drop(state);
         let bytes = draft.save(self.journal())?;
-        keys::extend(&*self.source, head)?;
-        kept::extend(&self.source, before, head)?;
+        kept::extend(&self.source, before, head, settled)?;
         let mut live = self.live.write();
         live.snapshot_bytes = bytes;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);

@@ -19,8 +19,10 @@ use tenure_projection::views::{Lens, Shelf, WhoView};
 
 use crate::scene::Scene;
 
+mod kept;
 mod over;
 
+use kept::followed_as_read;
 use over::over_as_replayed;
 
 const SESSIONS: [&str; 3] = ["api", "web", "ops"];
@@ -407,6 +409,8 @@ proptest! {
                 scene.store.snapshot().expect("it is kept");
             }
         }
+        kept_as_replayed(&scene)?;
+        followed_as_read(&scene)?;
         kept_as_replayed(&scene)?;
     }
 

@@ -54,7 +54,7 @@ fn found(dir: &Path) -> Vec<(u64, i64)> {
     let host = Arc::new(System::new(&dir.join("host")));
     let reader = Reader::open(&dir.join("store"), host).expect("it opens");
     let asked = (0..FRAMES / 250).map(|n| n * 250 + 1);
-    let edges = [1, 255, 256, 257, 512, 513, 4095, 4096, 4097, FRAMES];
+    let edges = [1, 31, 32, 33, 64, 65, 4095, 4096, 4097, FRAMES];
     let mut all = Vec::new();
     for at in asked.chain(edges).map(Position) {
         let look = reader.frames(at, at, Depth::Whole, |frame| {
@@ -66,13 +66,13 @@ fn found(dir: &Path) -> Vec<(u64, i64)> {
     all
 }
 
-/// Each landmark is where the frame stands, and there is one for every 256th; exchanged, foreign, torn or lost
+/// Each landmark is where the frame stands, and there is one for every 32nd; exchanged, foreign, torn or lost
 /// ones change no answer.
 #[test]
 fn landmarks_say_where_frames_stand_and_are_not_believed() {
     let dir = TempDir::new().expect("a directory");
     filled(dir.path());
-    let file = dir.path().join("store/snapshots/marks");
+    let file = dir.path().join("store/snapshots/marks-0");
     let good = fs::read(&file).expect("it is kept");
     let kept: Vec<Landmark> = good[HEADER_BYTES..]
         .as_chunks()
@@ -87,12 +87,12 @@ fn landmarks_say_where_frames_stand_and_are_not_believed() {
     let mut stands = Vec::new();
     while let Some(frame) = frames.next() {
         let at = frame.expect("it reads").header.position.0;
-        if at % 256 == 0 {
+        if at % 32 == 0 {
             stands.push(frames.landmark().expect("it has a place"));
         }
     }
     assert_eq!(kept, stands);
-    assert_eq!(kept.len() as u64, FRAMES / 256);
+    assert_eq!(kept.len() as u64, FRAMES / 32);
 
     let answers = found(dir.path());
     assert!(answers.iter().all(|(position, _)| *position > 0));
