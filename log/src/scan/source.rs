@@ -105,10 +105,14 @@ pub struct Window<R> {
     len: u64,
     start: u64,
     bytes: Vec<u8>,
+    /// Read in one go the next time.
+    chunk: usize,
 }
 
-/// Read in one go: enough for thousands of frames, little beside the kernel's read-ahead.
+/// Read in one go at most: enough for thousands of frames, little beside the kernel's read-ahead.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Read in one go at first, and twice as much each time: who looks for one frame does not pay for thousands.
+const FIRST_CHUNK_BYTES: usize = 16 << 10;
 
 impl<R: ReadAt> Window<R> {
     /// Over the whole file, as long as it is now.
@@ -122,6 +126,7 @@ impl<R: ReadAt> Window<R> {
             len,
             start: 0,
             bytes: Vec::new(),
+            chunk: FIRST_CHUNK_BYTES,
         })
     }
 
@@ -143,9 +148,10 @@ impl<R: ReadAt> Window<R> {
     fn fill(&mut self, offset: u64, want: usize) -> io::Result<()> {
         let left = usize::try_from(self.len - offset).unwrap_or(usize::MAX);
         let want = want
-            .max(CHUNK_BYTES)
+            .max(self.chunk)
             .min(FRAME_BYTES_MAX.max(SEGMENT_HEADER_BYTES))
             .min(left);
+        self.chunk = CHUNK_BYTES.min(2 * self.chunk);
         self.start = offset;
         self.bytes.resize(want, 0);
         let read = match read_full(&self.file, &mut self.bytes, offset) {
