@@ -49,7 +49,7 @@ impl Texts {
     pub fn with_room() -> Self {
         Self {
             bytes: Vec::with_capacity(128),
-            ends: Vec::with_capacity(8),
+            spans: Vec::with_capacity(8),
         }
     }
 
