@@ -39,7 +39,10 @@ pub fn work_if_ordered() -> Result<bool, Box<dyn std::error::Error>> {
     let (number, threads): (u64, u64) = (word()?.parse()?, word()?.parse()?);
     let store = PathBuf::from(word()?);
     let store = Store::open(
-        &OpenOptions::new(store).create(true),
+        // Every other process has its snapshots written beside the work.
+        &OpenOptions::new(store)
+            .create(true)
+            .snapshots_aside(number % 2 == 1),
         Arc::new(System::of_this_user()),
     )?;
     let over = AtomicBool::new(false);
