@@ -11,8 +11,10 @@ use blake3::{BLOCK_LEN, IncrementCounter, OUT_LEN};
 use crate::frame::{CHAINED_BYTES, FrameRef};
 use crate::position::Chain;
 
-/// Frames that are held against their chains at once. Of eight with as many blocks each, all are in use.
+/// Frames that are held against their chains at once: a multiple of the inputs that any processor takes side by side, and
+/// so many that few of these places stand empty.
 pub(super) const LANES: usize = 64;
+const _: () = assert!(LANES.is_multiple_of(blake3::platform::MAX_SIMD_DEGREE));
 /// Whole blocks of an input that goes side by side with others. What is longer is hashed by itself.
 const BLOCKS_MAX: usize = 8;
 /// Bytes of an input besides the facts: the chain before, and the header up to its own.
@@ -146,8 +148,14 @@ impl Lanes {
             let blocks = self.inputs[usize::from(*lane)].first_chunk();
             *input = blocks.expect("an input has room for so many blocks");
         }
+        // Lanes that stand empty cost less than two inputs that go one after the other.
+        let degree = self.platform.simd_degree();
+        let count = match alike.len() % degree {
+            0 | 1 => alike.len(),
+            _ => alike.len().next_multiple_of(degree),
+        };
         self.platform.hash_many(
-            &inputs[..alike.len()],
+            &inputs[..count],
             &START,
             0,
             IncrementCounter::No,
