@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tenure_projection::call::{Call, Verb};
 use tenure_projection::core::id::Token;
+use tenure_projection::core::seal::Secret;
 use tenure_projection::error::{Error, Failure};
 use tenure_projection::host::{Host, System, state_directory};
 use tenure_projection::log::journal::Deadline;
@@ -151,7 +152,8 @@ impl Context {
     /// When it cannot be opened.
     pub fn reading(&self) -> Result<Reader, Stop> {
         let dir = self.dir()?;
-        Reader::open(&dir, self.host()).map_err(|error| of_store(&error, &dir).into())
+        Reader::open(&dir, self.host())
+            .map_err(|error| of_store(&error, &dir).into())
     }
 
     /// Looks at the head of a store.
@@ -206,6 +208,7 @@ impl Context {
             force,
             key,
             require,
+            secret,
         } = mutation;
         let carried = carried(&verb);
         let mut call = Call::new(verb).until(self.deadline()?);
@@ -213,6 +216,7 @@ impl Context {
         call.force = force;
         call.actor = self.actor();
         call.key = key;
+        call.secret = secret;
         call.require = require.as_deref().map(input::role_at).transpose()?;
         let answered = match wait {
             Some(end) => store.execute_when_free(call, end),
@@ -268,6 +272,8 @@ pub struct Mutation {
     pub key: Option<tenure_projection::call::IdempotencyKey>,
     /// Only under a role, `ROLE@SCOPE`.
     pub require: Option<String>,
+    /// The secret of the grant that is asked for, where it was chosen before.
+    pub secret: Option<Secret>,
 }
 
 impl Mutation {
@@ -280,6 +286,7 @@ impl Mutation {
             force: None,
             key: keyed.key(),
             require: keyed.required_role(),
+            secret: None,
         }
     }
 
@@ -287,6 +294,13 @@ impl Mutation {
     #[must_use]
     pub fn under(mut self, token: Option<Token>) -> Self {
         self.token = token;
+        self
+    }
+
+    /// The same change for a grant with that secret, if one was chosen.
+    #[must_use]
+    pub fn sealed_with(mut self, secret: Option<Secret>) -> Self {
+        self.secret = secret;
         self
     }
 

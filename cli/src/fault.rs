@@ -249,7 +249,9 @@ pub fn of_store(error: &Error, dir: &Path) -> Fault {
                 "acknowledges that frame, so that the store can be written to again",
             ),
         Error::Limit { .. } | Error::TooLarge => Fault::new(Cause::LimitExceeded, message),
-        Error::Empty(_) | Error::Scope { .. } | Error::Host(_) => Fault::usage(message),
+        Error::Empty(_) | Error::Scope { .. } | Error::Host(_) | Error::NotSealed => {
+            Fault::usage(message)
+        }
         Error::BeyondHead { .. } => Fault::new(Cause::BadPosition, message),
         Error::Redacted { .. } => Fault::new(Cause::Unsupported, message),
         _ => Fault::new(Cause::Fault, message),

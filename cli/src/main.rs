@@ -17,6 +17,7 @@ mod exit;
 mod fault;
 mod hook;
 mod input;
+mod kept;
 mod output;
 mod private_file;
 #[cfg(test)]

@@ -86,11 +86,11 @@ impl Drop for PrivateFile {
     }
 }
 
-/// Reads a token from a file.
+/// Reads what [`PrivateFile::commit`] wrote, without the end of line.
 ///
 /// # Errors
-/// When the file cannot be read, or holds no token.
-pub fn read_token(path: &Path) -> Result<Token, Stop> {
+/// When the file cannot be read, or is too long to be one.
+pub fn read_line(path: &Path) -> Result<String, Stop> {
     let failed = |source| Stop::from(Fault::file("read", path, source));
     let mut text = String::new();
     let file = File::open(path).map_err(failed)?;
@@ -104,7 +104,15 @@ pub fn read_token(path: &Path) -> Result<Token, Stop> {
         );
         return Err(Fault::new(Cause::Usage, message).into());
     }
-    text.trim().parse().map_err(|fault| {
+    Ok(text.trim().to_owned())
+}
+
+/// Reads a token from a file.
+///
+/// # Errors
+/// When the file cannot be read, or holds no token.
+pub fn read_token(path: &Path) -> Result<Token, Stop> {
+    read_line(path)?.parse().map_err(|fault| {
         // The text itself may hold a secret and is not repeated.
         Fault::usage(format!(
             "{} holds no token: {}",

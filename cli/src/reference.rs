@@ -17,7 +17,7 @@ const BEGIN: &str = "\
 - The store is `--store DIR`, else `$TENURE_STORE`, else `$XDG_STATE_HOME/tenure` (`~/.local/state/tenure`). It is made by
   `init`, or by the first `register` or `exec`.
 - A TOKEN is `NAME@GENERATION`, or `@FILE` that holds one; where none is named, `$TENURE_TOKEN_FILE`, else `$TENURE_TOKEN`. A
-  token with a secret may not stand in an argument.
+  token with a secret, as sealed stores have them, may not stand in an argument.
 - A TEXT is taken as it stands; `-` reads standard input, `@FILE` a file, and `@@...` is a text that begins with `@`.
 - A WHEN is a position (`120`), an RFC 3339 time, or an age (`10m`, `2h`, `3d`).
 - Where a command only looks, a session's name may be cut to its beginning of at least 6 characters, if only one begins so.

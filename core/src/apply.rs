@@ -112,6 +112,8 @@ impl Fold<'_> {
             Event::PositionLost(e) => lost::lost(self, state, e),
             Event::SessionRegained(e) => lost::regained(self, state, e),
             Event::HomeAccepted(_) | Event::LockRemoved(_) => {}
+            Event::StoreSealed(_) => state.sealed = true,
+            Event::GrantSealed(e) => session::sealed(state, e),
             Event::TailSetAside(e) => {
                 let file = self.symbol(state, e.file);
                 state.set_aside.insert(file);

@@ -12,6 +12,7 @@ use crate::holder::{Bearing, Evidence, HostId};
 use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, Requirement, RoleScope};
+use crate::seal::Seal;
 use crate::text::{Bodies, BodyId, TextId, Texts};
 
 mod subject;
@@ -441,6 +442,8 @@ wire_kinds! {
             /// The name of a session that the frame may have introduced.
             regained: Option<Regained>,
         }
+        /// Seals the store: from here on every grant is made with a secret. Said in the first frame or never.
+        62 "seal-store" SealStore {}
         /// Says that a lock file that git had left was removed (GIT-5).
         51 "remove-lock" RemoveLock {
             /// Where it was.
@@ -549,6 +552,8 @@ pub struct Input {
     pub key: Option<Key>,
     /// The role that whoever asks must hold.
     pub require: Option<Requirement<TextId>>,
+    /// The digest of the secret that a grant is to be made with; given in a sealed store alone.
+    pub seal: Option<Seal>,
 }
 
 /// An input with its texts, bodies and time: what [`decide`](crate::decide::decide) judges.
@@ -578,6 +583,7 @@ impl Request {
                 evidence: None,
                 key: None,
                 require: None,
+                seal: None,
             },
             texts,
             bodies: Bodies::default(),

@@ -22,6 +22,7 @@ mod history;
 mod mail;
 mod policy;
 mod role;
+mod seal;
 mod session;
 mod store;
 mod tree;
@@ -65,7 +66,13 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
     if let Some(wanted) = &request.input.require {
         role::required(ask, wanted)?;
     }
-    match &request.input.command {
+    let decision = judge(ask)?;
+    seal::sealed(ask, decision)
+}
+
+fn judge(ask: guard::Ask<'_>) -> Result<Decision, Refusal> {
+    let state = ask.state;
+    match &ask.request.input.command {
         Command::Register(c) => session::register(ask, c),
         Command::Adopt(c) => adopt::adopt(ask, c),
         Command::Retire(c) => session::retire(ask, c),
@@ -96,6 +103,7 @@ pub fn decide(state: &State, request: &Request) -> Result<Decision, Refusal> {
         Command::BypassGuard(c) => Ok(checkout::bypass_guard(ask, c)),
         Command::SetAside(c) => Ok(store::set_aside(ask, c)),
         Command::Lose(c) => Ok(store::lose(c)),
+        Command::SealStore(c) => seal::seal_store(ask, c),
         Command::RemoveLock(c) => Ok(checkout::remove_lock(c)),
         Command::LapseRole(c) => role::lapse(ask, c),
         Command::Record(c) => history::record(ask, c),

@@ -11,6 +11,7 @@ use crate::holder::{Bearing, Evidence};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, RoleScope};
+use crate::seal::Seal;
 use crate::text::{BodyId, TextId, Texts};
 
 mod fence;
@@ -427,6 +428,17 @@ wire_kinds! {
             session: SessionNo,
             /// Its name.
             name: TextId,
+        }
+        /// The store is sealed: every grant from here on is.
+        73 "store-sealed" StoreSealed {}
+        /// The grant that the same frame makes is sealed. It stands behind the other events of the frame.
+        74 "grant-sealed" GrantSealed {
+            /// The session granted.
+            session: SessionNo,
+            /// The generation granted.
+            generation: Generation,
+            /// The digest of the secret.
+            seal: Seal,
         }
         /// A lock file that git had left was removed.
         61 "lock-removed" LockRemoved {

@@ -1,5 +1,6 @@
 //! Names and numbers. A name is parsed once, at the edge, and stored bit for bit (REG-17).
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
@@ -7,6 +8,7 @@ use bincode::{Decode, Encode};
 
 use crate::generation::Generation;
 use crate::limits::NAME_BYTES_MAX;
+use crate::seal::{Secret, SecretFault};
 
 /// A name that passed the rules: 1 to 128 bytes of letters, digits and `._:+/-`, not beginning with
 /// `-`, `.` or `/`, without `@`.
@@ -150,7 +152,20 @@ pub struct Token {
     /// The generation it was granted.
     pub generation: Generation,
     /// The secret of a sealed grant; kept out of every output, `Debug` included (S5).
-    pub secret: Option<String>,
+    pub secret: Option<Secret>,
+}
+
+impl Token {
+    /// The token with its secret, as it is presented. Whoever reads it can write as its session: it is for the file or
+    /// the answer that the token is handed over in, and for nothing else. What is printed is the `Display` of a token,
+    /// which has no secret.
+    #[must_use]
+    pub fn reveal(&self) -> String {
+        match &self.secret {
+            Some(secret) => format!("{self}~{}", secret.reveal()),
+            None => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Debug for Token {
@@ -183,6 +198,9 @@ pub enum TokenFault {
     /// `~` with nothing behind it.
     #[error("the token ends in '~' without a secret")]
     EmptySecret,
+    /// What stands behind `~`.
+    #[error("what stands behind '~' is no secret: {0}")]
+    Secret(#[from] SecretFault),
 }
 
 impl core::str::FromStr for Token {
@@ -192,7 +210,7 @@ impl core::str::FromStr for Token {
         let (name, rest) = text.split_once('@').ok_or(TokenFault::NoGeneration)?;
         let (generation, secret) = match rest.split_once('~') {
             Some((_, "")) => return Err(TokenFault::EmptySecret),
-            Some((generation, secret)) => (generation, Some(secret.to_string())),
+            Some((generation, secret)) => (generation, Some(secret.parse()?)),
             None => (rest, None),
         };
         Ok(Self {

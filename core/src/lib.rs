@@ -29,5 +29,6 @@ pub mod path;
 pub mod redaction;
 pub mod refusal;
 pub mod role;
+pub mod seal;
 pub mod state;
 pub mod text;

@@ -19,6 +19,7 @@ use crate::holder::{Bearing, Evidence};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, RoleScope};
+use crate::seal::Seal;
 use crate::text::{BodyId, TextId};
 
 /// What a text is where it is mentioned.
@@ -151,6 +152,7 @@ mentions_nothing!(
     ReleaseCause,
     RoleNo,
     Rule,
+    Seal,
     SessionNo,
     Settlement,
     Time,

@@ -15,6 +15,7 @@ use crate::disclosure::Presence;
 use crate::generation::{self, Generation, Lapse};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo};
 use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
+use crate::seal::Seal;
 use crate::text::{Pool, Symbol, Text};
 
 pub mod history;
@@ -171,6 +172,8 @@ pub struct State {
     pub at: Moment,
     /// The incarnation of the log, from 1; zero before the first frame.
     pub incarnation: u64,
+    /// Whether every grant is made with a secret.
+    pub sealed: bool,
     /// Texts.
     pub pool: Pool,
     /// Sessions by number.
@@ -394,6 +397,21 @@ impl State {
         let record = self.session(session).ok_or(Lapse::NeverIssued)?;
         let standing = self.standing_of(session, record);
         generation::check(record.generation, standing, presented)
+    }
+
+    /// Whether a secret with that digest is the one that the session's current generation was granted with, and
+    /// `presented` is that generation.
+    #[must_use]
+    pub fn is_sealed_with(&self, session: SessionNo, presented: Generation, seal: Seal) -> bool {
+        self.session(session)
+            .is_some_and(|s| s.generation == presented && s.seal == Some(seal))
+    }
+
+    /// Whether a token may count of which that is known about its secret: with its own in a sealed store, and with none
+    /// in any other.
+    #[must_use]
+    pub fn opens(&self, secret_matched: Option<bool>) -> bool {
+        secret_matched == self.sealed.then_some(true)
     }
 
     /// The dispatches of a session that are live.

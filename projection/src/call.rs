@@ -7,6 +7,7 @@ use tenure_core::disclosure::Rule;
 use tenure_core::generation::{Epoch, Generation};
 use tenure_core::history::{ActivityKind, HistoryHash};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Name, Position, Time, Token};
+use tenure_core::seal::Secret;
 use tenure_log::journal::Deadline;
 
 pub use crate::host::ProcessChoice;
@@ -34,6 +35,9 @@ pub struct Call {
     pub key: Option<IdempotencyKey>,
     /// The role that the token's session must hold.
     pub require: Option<RoleAt>,
+    /// The secret of the grant that is asked for, in a sealed store; `None`: one is drawn. A call that may be repeated
+    /// under its key has to carry it again.
+    pub secret: Option<Secret>,
     /// When to give up waiting for the append lock or the disk.
     pub deadline: Deadline,
 }
@@ -49,6 +53,7 @@ impl Call {
             force: None,
             key: None,
             require: None,
+            secret: None,
             deadline: Deadline::NEVER,
         }
     }
@@ -78,6 +83,13 @@ impl Call {
     #[must_use]
     pub fn requiring(mut self, role: RoleAt) -> Self {
         self.require = Some(role);
+        self
+    }
+
+    /// The same call for a grant with that secret, in a sealed store.
+    #[must_use]
+    pub fn sealed_with(mut self, secret: Secret) -> Self {
+        self.secret = Some(secret);
         self
     }
 
@@ -491,6 +503,8 @@ pub enum Verb {
         /// Why.
         reason: Option<String>,
     },
+    /// Seals a store that nothing was written to: every grant in it is made with a secret.
+    SealStore,
     /// Gives back the tree of a holder that is provably dead.
     ReleaseDead {
         /// A session of the tree.
@@ -499,6 +513,11 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it asks for a grant.
+    pub(crate) fn asks_for_a_grant(&self) -> bool {
+        self.records_a_holder() && !matches!(self, Self::Claim { .. })
+    }
+
     /// Whether it records a process that may be judged in a later boot.
     pub(crate) fn records_a_holder(&self) -> bool {
         matches!(

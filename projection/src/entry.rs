@@ -7,6 +7,7 @@ use tenure_core::decide::Decision;
 use tenure_core::event::Entry;
 use tenure_core::history::BodyDigest;
 use tenure_core::id::{Moment, Position, Time};
+use tenure_core::seal::Secret;
 use tenure_log::frame::{Draft, Frame, FrameRef, Header, Parts};
 use tenure_log::position::TimeMicros;
 
@@ -121,6 +122,16 @@ impl Nonces {
 
 fn draw(into: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(into).map_err(|refused| Error::Random(refused.to_string()))
+}
+
+/// A secret that nobody has seen.
+///
+/// # Errors
+/// [`Error::Random`] when the system has no random numbers.
+pub fn draw_secret() -> Result<Secret, Error> {
+    let mut bytes = [0; Secret::BYTES];
+    draw(&mut bytes)?;
+    Ok(Secret::from_bytes(bytes))
 }
 
 /// Encodes a request before it is decided, with random numbers that were drawn before or, without, with its own.

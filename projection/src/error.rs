@@ -56,6 +56,9 @@ pub enum Error {
         /// The life.
         incarnation: u64,
     },
+    /// A secret was chosen for a grant of a store that is not sealed.
+    #[error("a secret was given for a grant, and this store is not sealed")]
+    NotSealed,
     /// More than a limit allows was offered.
     #[error("{what} is {offered} long, at most {max} is allowed")]
     Limit {

@@ -22,6 +22,7 @@ use crate::context::{Context, Mutation};
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
 use crate::input::{self, Keyed};
+use crate::kept;
 use crate::private_file::{self, PrivateFile};
 
 use super::payload::{Answer, Event, Payload, Tool, Touch};
@@ -54,17 +55,18 @@ struct Who {
     bearing: Bearing,
     /// A token of that session in the environment.
     shown: Option<Token>,
+    /// The token that was kept of it, in a sealed store.
+    kept: Option<Token>,
 }
 
 impl Who {
     fn token(&self, generation: tenure_projection::core::generation::Generation) -> Token {
-        let shown = self.shown.as_ref();
+        let seen = self.shown.iter().chain(&self.kept);
+        let secret = |token: &Token| token.secret.filter(|_| token.generation == generation);
         Token {
             name: self.name.clone(),
             generation,
-            secret: shown
-                .filter(|shown| shown.generation == generation)
-                .and_then(|shown| shown.secret.clone()),
+            secret: seen.into_iter().find_map(secret),
         }
     }
 }
@@ -159,6 +161,7 @@ impl<'a> Act<'a> {
         let shown = input::token(None).ok().flatten();
         Ok(Who {
             shown: shown.filter(|token| token.name == name),
+            kept: kept::token_of(self.ctx, &name),
             name,
             pid,
             bearing,
@@ -219,6 +222,7 @@ impl<'a> Act<'a> {
             }
         })?;
         let token = granted(&done)?.token.clone();
+        kept::keep(self.ctx, &token)?;
         tell_adapter(who, &token)?;
         Ok(token)
     }
@@ -370,7 +374,7 @@ fn tell_adapter(who: &Who, token: &Token) -> Result<(), Stop> {
     let path = Path::new(&path);
     match private_file::read_token(path) {
         Ok(old) if old.name == who.name && old.generation < token.generation => {
-            PrivateFile::prepare(path)?.commit(&token.to_string())
+            PrivateFile::prepare(path)?.commit(&token.reveal())
         }
         _ => Ok(()),
     }

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::terminal::Terminal;
-use host::Played;
+pub use host::Played;
 
 /// A user with a checkout.
 pub fn checkout() -> (Terminal, String) {

@@ -25,6 +25,7 @@ mod recovery;
 mod roles;
 mod salvage;
 mod sdk;
+mod sealed;
 mod sessions;
 mod snapshot;
 mod terminal;

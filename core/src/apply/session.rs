@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::command::{Label, Ref};
-use crate::event::{Adopted, Carried, Fenced, Observed, Registered, Renamed, Retired};
+use crate::event::{Adopted, Carried, Fenced, GrantSealed, Observed, Registered, Renamed, Retired};
 use crate::generation::Epoch;
 use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::limits::{FORMER_PLACES_MAX, FORMERS_MAX, OBSERVED_SCOPES_MAX};
@@ -32,6 +32,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
         let epoch = tree::granted(fold, state, e.session);
         let session = &mut state.sessions[e.session.index()];
         session.generation = e.generation;
+        session.seal = None;
         session.epoch = epoch;
         session.retired = false;
         session.holder = Some(holder);
@@ -46,6 +47,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
             name,
             aliases: Vec::new(),
             generation: e.generation,
+            seal: None,
             retired: false,
             holder: Some(holder),
             root: e.session,
@@ -67,6 +69,16 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
             history: History::default(),
         });
         state.index_name(name, e.session);
+    }
+}
+
+/// The grant that the same frame made is current with that secret alone. Behind a loss it also says of the store, whose
+/// first frame may be lost, that it is sealed.
+pub(super) fn sealed(state: &mut State, e: &GrantSealed) {
+    state.sealed = true;
+    let session = state.sessions.get_mut(e.session.index());
+    if let Some(session) = session.filter(|s| s.generation == e.generation) {
+        session.seal = Some(e.seal);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::holder::{Bearing, Evidence};
 use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, RoleNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, RoleScope};
+use crate::seal::Seal;
 use crate::text::{BodyId, TextId};
 
 use super::split_number;
@@ -141,6 +142,7 @@ fields! {
     TextId { 0: u32, }
     BodyId { 0: u32, }
     HistoryHash { 0: [u8; 16], }
+    Seal { 0: [u8; 16], }
     Generation { incarnation: u64, number: u64, }
     Point { position: Position, index: u64, hash: HistoryHash, }
     Activity { kind: ActivityKind, id: TextId, }

@@ -27,6 +27,7 @@ use crate::id::{Moment, SessionNo, Time};
 use crate::limits::TEXTS_MAX;
 use crate::redaction::is_stand_in;
 use crate::role::Requirement;
+use crate::seal::Seal;
 use crate::text::{Bodies, TextId, Texts};
 
 use super::{exact, split_number};
@@ -76,7 +77,7 @@ pub enum Fault {
     #[error("command kind {0} is not known to this program")]
     UnknownCommand(u16),
     /// An input of a version that this program does not know.
-    #[error("the input is of version {0}, this program reads versions {VERSION} and {REQUIRING}")]
+    #[error("the input is of version {0}, this program reads versions {VERSION} to {SEALING}")]
     InputVersion(u8),
     /// More than a frame may hold.
     #[error("a value is too large to encode")]
@@ -121,12 +122,29 @@ struct Context {
 
 /// Version of an input whose context is followed by a requirement.
 const REQUIRING: u8 = 2;
+/// Version of an input whose context is followed by a requirement or none, and by the seal of the grant asked for.
+const SEALING: u8 = 3;
+
+/// What stands beside the command, whatever the version of the input.
+struct Beside {
+    context: Context,
+    require: Option<Requirement<TextId>>,
+    seal: Option<Seal>,
+}
 
 /// Reads what stands beside the command in an input of `version`.
-fn context(version: u8, bytes: &[u8]) -> Result<(Context, Option<Requirement<TextId>>), Fault> {
+fn context(version: u8, bytes: &[u8]) -> Result<Beside, Fault> {
+    let beside = |context, require, seal| Beside {
+        context,
+        require,
+        seal,
+    };
     let read = match version {
-        VERSION => exact(bytes).map(|context| (context, None)),
-        REQUIRING => exact(bytes).map(|(context, require)| (context, Some(require))),
+        VERSION => exact(bytes).map(|context| beside(context, None, None)),
+        REQUIRING => exact(bytes).map(|(context, require)| beside(context, Some(require), None)),
+        SEALING => {
+            exact(bytes).map(|(context, require, seal)| beside(context, require, Some(seal)))
+        }
         other => return Err(Fault::InputVersion(other)),
     };
     read.map_err(|_| Fault::Structure("input"))
@@ -405,7 +423,11 @@ pub fn decode_request(
     let command = Command::decode_payload(item.kind, item.payload, |command| command)
         .ok_or(Fault::UnknownCommand(item.kind))?
         .map_err(|_| Fault::Structure("input"))?;
-    let (context, require) = context(item.version, reader.rest)?;
+    let Beside {
+        context,
+        require,
+        seal,
+    } = context(item.version, reader.rest)?;
     Ok(Request {
         input: Input {
             command,
@@ -415,6 +437,7 @@ pub fn decode_request(
             evidence: context.evidence,
             key: context.key,
             require,
+            seal,
         },
         texts: text_table,
         bodies: body_table,

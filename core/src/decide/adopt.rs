@@ -15,9 +15,9 @@ use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{Session, Tree, TreeStanding};
 use crate::text::TextId;
 
-use super::Decision;
 use super::guard::Ask;
 use super::session::{already_active, following, grant, is_retired};
+use super::{Decision, seal};
 
 /// An adopt, as one of several commands has it.
 #[derive(Clone, Copy)]
@@ -96,6 +96,7 @@ impl<'a> Target<'a> {
 
     /// Whether `epoch` is the claim that the tree stands under.
     pub fn is_claimed_at(self, ask: Ask<'_>, epoch: Epoch) -> Result<(), Refusal> {
+        seal::no_epochs(ask, self.number)?;
         let current = self.tree.epoch;
         let stale = epoch < current;
         if epoch == current && self.tree.standing != TreeStanding::Unowned {
@@ -250,6 +251,7 @@ fn reconciled(ask: Ask<'_>, at: Target<'_>) -> Option<Event> {
 /// Takes over a tree without adopting any session of it yet (ADO-3).
 pub(super) fn claim(ask: Ask<'_>, c: &Claim) -> Result<Decision, Refusal> {
     let at = Target::named(ask, c.name)?;
+    seal::no_epochs(ask, at.number)?;
     if at.session.retired {
         ask.refuse(is_retired(ask, at.number, at.session))?;
     }

@@ -95,11 +95,31 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// The events without the seal of the grant, which is there if and only if the frame is a grant of a sealed store,
+    /// and then of that grant; `None` where it is not so.
+    fn without_seal(self) -> Option<&'a [Event]> {
+        let (events, fence) = (&self.entry.events[..], &self.entry.fence);
+        if !self.state.sealed || fence.kind != FenceKind::Grant {
+            let seals = |event: &Event| matches!(event, Event::GrantSealed(_));
+            return (!events.iter().any(seals)).then_some(events);
+        }
+        match events.split_last()? {
+            (Event::GrantSealed(e), before) => {
+                let own = fence.session == Some(e.session) && fence.granted == Some(e.generation);
+                own.then_some(before)
+            }
+            _ => None,
+        }
+    }
+
     /// The events are those of one decision. A replay of fences alone relies on a grant being in the events if
     /// and only if it is in the fence. Events that touch no decision may stand anywhere, and are not seen here.
     fn decision(self) -> bool {
         use Event as E;
-        match (self.entry.fence.kind, &*self.entry.events) {
+        let Some(events) = self.without_seal() else {
+            return false;
+        };
+        match (self.entry.fence.kind, events) {
             (
                 FenceKind::Grant,
                 [E::Registered(_)]
@@ -198,6 +218,9 @@ impl<'a> Look<'a> {
             | Event::FindingAccepted(_)
             | Event::LockRemoved(_)
             | Event::PositionLost(_) => self.by_nobody(),
+            // Where it stands was asked before.
+            Event::GrantSealed(_) => true,
+            Event::StoreSealed(_) => self.by_nobody() && self.entry.at.position.0 == 1,
             Event::SessionRegained(e) => self.is_within(e.session),
             Event::TailSetAside(e) => {
                 self.by_nobody() && !self.state.has_set_aside(self.entry.texts.get(e.file))

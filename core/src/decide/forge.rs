@@ -9,6 +9,7 @@ use crate::generation::{Epoch, Generation};
 use crate::history::FoundRecord;
 use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::refusal::Refusal;
+use crate::seal::Seal;
 use crate::state::{DispatchRow, EnvelopeRow, Session};
 
 use super::guard::Ask;
@@ -130,6 +131,12 @@ impl StandIn<'_> for Generation {
 }
 
 impl StandIn<'_> for Epoch {
+    fn stand_in(_: Ask<'_>) -> Option<Self> {
+        None
+    }
+}
+
+impl StandIn<'_> for Seal {
     fn stand_in(_: Ask<'_>) -> Option<Self> {
         None
     }

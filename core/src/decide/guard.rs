@@ -14,7 +14,7 @@ use crate::refusal::{Code, Next, Refusal, Relation};
 use crate::state::{DispatchRow, EnvelopeRow, RefusalKey, Session, State};
 use crate::text::TextId;
 
-use super::Decision;
+use super::{Decision, seal};
 
 /// A request in front of a state.
 #[derive(Clone, Copy)]
@@ -131,6 +131,7 @@ impl<'a> Ask<'a> {
         let presented = self.found(self.request.input.presented, || self.missing_token())?;
         let (session, _) = self.session(presented.name)?;
         self.generation(session, presented.generation)?;
+        seal::opens(self, session, presented)?;
         Ok(Author {
             session,
             generation: presented.generation,

@@ -174,7 +174,12 @@ pub(super) fn retire(ask: Ask<'_>, c: &Retire) -> Result<Decision, Refusal> {
     let (number, session) = ask.session(c.name)?;
     let own = |name: TextId| ask.state.find(ask.text(name)) == Some(number);
     let authority = match input.presented {
-        Some(p) if own(p.name) && session.retired && p.generation == session.generation => {
+        Some(p)
+            if own(p.name)
+                && session.retired
+                && p.generation == session.generation
+                && ask.state.opens(p.secret_matched) =>
+        {
             return Ok(Decision::nothing());
         }
         Some(_) => match ask.author()? {

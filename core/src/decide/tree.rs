@@ -317,6 +317,7 @@ fn released_by(ask: Ask<'_>, at: Target<'_>) -> bool {
     session.is_some_and(|s| {
         s.root == at.root
             && s.generation == presented.generation
+            && ask.state.opens(presented.secret_matched)
             && s.epoch.next() == Some(at.tree.epoch)
             && at
                 .tree

@@ -39,6 +39,7 @@ struct Rest<'a>(&'a State);
 impl Encode for Rest<'_> {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
         let state = self.0;
+        state.sealed.encode(encoder)?;
         state.roles.encode(encoder)?;
         state.policies.encode(encoder)?;
         state.blocked.encode(encoder)?;
@@ -52,6 +53,7 @@ impl Encode for Rest<'_> {
 
 impl State {
     fn decode_rest<D: Decoder>(&mut self, decoder: &mut D) -> Result<(), DecodeError> {
+        self.sealed = Decode::decode(decoder)?;
         self.roles = Decode::decode(decoder)?;
         self.policies = Decode::decode(decoder)?;
         self.blocked = Decode::decode(decoder)?;

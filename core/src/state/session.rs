@@ -12,6 +12,7 @@ use crate::generation::{Epoch, Generation};
 use crate::holder::Bearing;
 use crate::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
 use crate::path::Scope;
+use crate::seal::Seal;
 use crate::text::{Symbol, Text};
 
 use super::history::History;
@@ -123,6 +124,8 @@ pub struct Session {
     pub cursor: Option<EnvelopeNo>,
     /// What it recorded.
     pub history: History,
+    /// The digest of the secret that the current generation was granted with; `None` where the store is not sealed.
+    pub seal: Option<Seal>,
     /// Its name.
     pub name: Symbol,
     /// Names that it had before, oldest first; they still lead to it.
@@ -170,6 +173,7 @@ written_as! {
     name,
     aliases,
     generation,
+    seal,
     retired,
     holder,
     root,
@@ -213,6 +217,7 @@ impl Session {
                 incarnation,
                 number: 0,
             },
+            seal: None,
             retired: true,
             holder: None,
             root: number,

@@ -19,6 +19,7 @@ use tenure_core::generation::Generation;
 use tenure_core::holder::{Bearing, BootId, Evidence, HostId, Process, Proof, Source, Verdict};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, SessionNo, Time};
 use tenure_core::path::{Anchor, Inode, Repository, Scope};
+use tenure_core::seal::Seal;
 use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 
 mod checkouts;
@@ -392,6 +393,7 @@ fn request(command: Command) -> Request {
                 taken: None,
             }),
             require: None,
+            seal: None,
         },
         texts,
         bodies,
@@ -441,6 +443,19 @@ fn lines() -> BTreeMap<String, String> {
     let asked = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, required.time);
     assert_eq!(asked, Ok(required.clone()), "a requirement comes back");
     assert_eq!(v1::decode_key(&parts.facts), Ok(required.input.key));
+    let sealed = Seal([0xcc; 16]);
+    for (name, require) in [
+        ("input-00003-sealed", None),
+        ("input-00003-sealed-required", Some(rights::requirement())),
+    ] {
+        let mut asked = request(commands().remove(0));
+        (asked.input.require, asked.input.seal) = (require, Some(sealed));
+        let parts = v1::encode(&FENCE, &asked, &[], || [0x11; 16]).expect("it encodes");
+        lines.insert(name.to_owned(), hex(&parts.facts));
+        let read = v1::decode_request(&parts.facts, &parts.texts, &parts.bodies, asked.time);
+        assert_eq!(read, Ok(asked.clone()), "a seal comes back");
+        assert_eq!(v1::decode_key(&parts.facts), Ok(asked.input.key));
+    }
     for event in events() {
         let name = format!("event-{:05}-{}", event.kind(), event.word());
         let command = Deliver {

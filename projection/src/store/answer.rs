@@ -9,6 +9,7 @@ use tenure_core::holder::{Verdict, judge};
 use tenure_core::id::{DispatchNo, EnvelopeNo, Moment, Name, RoleNo, SessionNo, Token};
 use tenure_core::path::Scope;
 use tenure_core::role::RoleScope;
+use tenure_core::seal::Secret;
 use tenure_core::state::{Former, Holder, Session, State};
 use tenure_core::text::{TextId, Texts};
 use tenure_log::position::Receipt;
@@ -118,6 +119,14 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The same answer, of a grant with its secret: the log does not have it, and who asked chose it.
+    pub(super) fn with_secret(mut self, secret: Option<Secret>) -> Self {
+        if let Self::Granted(grant) | Self::Branched { grant, .. } = &mut self {
+            grant.token.secret = secret;
+        }
+        self
+    }
+
     /// The same answer without former holders that are provably dead by now: they write no files any more.
     pub(super) fn without_the_dead(mut self, host: &dyn Host) -> Self {
         match &mut self {
@@ -161,6 +170,11 @@ pub(crate) fn retain_living(host: &dyn Host, list: &mut Vec<Shared>) {
 
 /// The answer that events give, read in the state that shows them.
 pub(super) fn answer(state: &State, texts: &Texts, events: &[Event]) -> Answer {
+    // The seal of a grant stands behind everything else, and tells nobody anything.
+    let events = match events.split_last() {
+        Some((Event::GrantSealed(_), before)) => before,
+        _ => events,
+    };
     if let Some(Event::RoleTaken(e)) = events.last() {
         return Answer::Role {
             role: e.role,

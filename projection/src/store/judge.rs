@@ -131,6 +131,10 @@ fn one(
     if let Some(found) = forbidden(live, &prepared.request) {
         return Ok(Judged::Final(Verdict::Failed(found)));
     }
+    if prepared.presented.is_some() && prepared.match_secret(&live.state) {
+        // What the request says of its token was not known when it was encoded.
+        prepared.encoded = None;
+    }
     let Prepared {
         request, encoded, ..
     } = prepared;

@@ -28,6 +28,9 @@ pub(super) fn digest(request: &Request) -> [u8; 16] {
     if let Some(required) = &input.require {
         said.role(required.role, &required.scope, None);
     }
+    if let Some(seal) = input.seal {
+        said.bytes(&seal.0);
+    }
     for body in request.bodies.iter() {
         said.bytes(body);
     }

@@ -9,12 +9,13 @@ use tenure_core::codec::v1::Encoded;
 use tenure_core::command::{
     Accept, AcceptFinding, Acknowledge, Adopt, Bearer, BypassGuard, Cancel, Command, Decline,
     Deliver, Dispatch, Fail, Input, Key, Note, Observe, Origin, Presented, Register, RemoveLock,
-    Report, Request, Retire, Send, Settle,
+    Report, Request, Retire, SealStore, Send, Settle,
 };
 use tenure_core::holder::Evidence;
-use tenure_core::id::{Name, SessionNo};
+use tenure_core::id::{Name, Position, SessionNo};
 use tenure_core::limits;
 use tenure_core::path::Scope;
+use tenure_core::seal::{Seal, Secret};
 use tenure_core::state::State;
 use tenure_core::text::{Bodies, BodyId, TextId, Texts};
 use tenure_log::journal::Deadline;
@@ -38,6 +39,29 @@ pub(super) struct Prepared {
     pub encoded: Option<Encoded>,
     pub key: Option<IdempotencyKey>,
     pub deadline: Deadline,
+    /// What a log would keep of the secret in the token presented.
+    pub presented: Option<Seal>,
+    /// The secret of the grant that is asked for; its answer has it.
+    pub secret: Option<Secret>,
+}
+
+impl Prepared {
+    /// Says of the token presented whether its secret is the right one in `state`. Whether that is something else than it
+    /// said before.
+    pub fn match_secret(&mut self, state: &State) -> bool {
+        let matched = self.matched(state);
+        let Some(presented) = &mut self.request.input.presented else {
+            return false;
+        };
+        std::mem::replace(&mut presented.secret_matched, matched) != matched
+    }
+
+    fn matched(&self, state: &State) -> Option<bool> {
+        let (presented, seal) = (self.request.input.presented?, self.presented?);
+        let session = state.find(self.request.texts.get(presented.name));
+        let matched = session.is_some_and(|s| state.is_sealed_with(s, presented.generation, seal));
+        Some(matched)
+    }
 }
 
 /// Builds the request of a call.
@@ -68,6 +92,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         generation: token.generation,
         secret_matched: None,
     });
+    let secret = secret(store, &call)?;
     let force = call.force.as_deref().map(|r| write.reason(r)).transpose()?;
     let evidence = about_a_holder(store, &call.verb, &mut command, &write.texts)?;
     let (texts, bodies) = (write.texts, write.bodies);
@@ -86,6 +111,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
             evidence,
             key: None,
             require,
+            seal: secret.map(|secret| secret.seal()),
         },
         texts,
         bodies,
@@ -103,13 +129,38 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
             taken: None,
         });
     }
-    let encoded = entry::encode(Some(&store.0.nonces), &request)?;
-    Ok(Prepared {
+    let mut prepared = Prepared {
         request,
-        encoded: Some(encoded),
+        encoded: None,
         key: call.key,
         deadline: call.deadline,
-    })
+        presented: call.token.and_then(|t| t.secret).map(|s| s.seal()),
+        secret,
+    };
+    if prepared.presented.is_some() {
+        // As far as can be seen: it is asked again under the lock.
+        prepared.match_secret(&store.live.read().state);
+    }
+    prepared.encoded = Some(entry::encode(Some(&store.0.nonces), &prepared.request)?);
+    Ok(prepared)
+}
+
+/// The secret of a grant in a sealed store: as chosen, else one that nobody has seen.
+fn secret(store: &Store, call: &Call) -> Result<Option<Secret>, Error> {
+    if !call.verb.asks_for_a_grant() {
+        return Ok(None);
+    }
+    // Of a store that has events it is known for ever. Nothing waits here for a disk.
+    if store.live.read().state.at.position == Position(0) {
+        store.catch_up()?;
+    }
+    let sealed = store.live.read().state.sealed;
+    match (sealed, call.secret) {
+        (true, None) => entry::draw_secret().map(Some),
+        (true, chosen) => Ok(chosen),
+        (false, None) => Ok(None),
+        (false, Some(_)) => Err(Error::NotSealed),
+    }
 }
 
 fn within(what: &'static str, offered: usize, max: usize) -> Result<(), Error> {
@@ -411,6 +462,7 @@ impl Writing<'_> {
                 reason: self.reason(reason)?,
             }
             .into(),
+            Verb::SealStore => SealStore {}.into(),
             Verb::AcceptFinding { position, reason } => AcceptFinding {
                 position: *position,
                 reason: self.reason(reason)?,

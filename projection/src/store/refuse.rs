@@ -72,7 +72,9 @@ pub(super) fn settle(
             Ok(Done {
                 receipt,
                 at,
-                answer: answer.without_the_dead(store.host()),
+                answer: answer
+                    .without_the_dead(store.host())
+                    .with_secret(prepared.secret),
                 repeated,
             })
         }
@@ -131,6 +133,8 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
             request: Request::of_the_store(count.into(), origin, texts, asked.time),
             key: None,
             deadline: prepared.deadline,
+            presented: None,
+            secret: None,
         };
         // Nobody's answer depends on it.
         drop(group::submit(store, counted).wait());

@@ -535,6 +535,12 @@ impl Spelling<'_> {
                     ("life", Field::Number(e.life)),
                 ],
             ),
+            Event::StoreSealed(_) => (None, None, Vec::new()),
+            Event::GrantSealed(e) => (
+                Some(e.session),
+                Some(e.generation),
+                vec![("seal", Field::text(e.seal))],
+            ),
             Event::SessionRegained(e) => (
                 Some(e.session),
                 None,

@@ -86,7 +86,7 @@ impl Lens<'_> {
         let session = self.state.session(number)?;
         let holder = self.state.holder(number).filter(|_| !session.retired);
         Some(CheckView {
-            lapse: self.state.check(number, token.generation).err(),
+            lapse: self.lapse(number, token),
             token: token.to_string(),
             session: self.name(number),
             lapsed: session.generation == token.generation
@@ -96,6 +96,18 @@ impl Lens<'_> {
             since: self.state.since(number).unwrap_or_else(|| session.since()),
             lost: self.losses(number, token.generation),
         })
+    }
+
+    /// Why a token is not current. One without its secret was never granted.
+    fn lapse(&self, session: SessionNo, token: &Token) -> Option<Lapse> {
+        if let Err(lapse) = self.state.check(session, token.generation) {
+            return Some(lapse);
+        }
+        let matched = token.secret.map(|secret| {
+            let seal = secret.seal();
+            self.state.is_sealed_with(session, token.generation, seal)
+        });
+        (!self.state.opens(matched)).then_some(Lapse::NeverIssued)
     }
 
     /// What happened to a session after `presented` was granted, oldest first.

@@ -21,4 +21,5 @@ mod refusal;
 mod registration;
 pub mod replay;
 mod roles;
+mod sealed;
 mod tree;

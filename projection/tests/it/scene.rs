@@ -17,6 +17,7 @@
 //! claim NAME [as=T] [force=R] [pid=N]      adopt NAME tree [..]         adopt NAME epoch=E [pid=N]
 //! rollback NAME epoch=E                    recover NAME TEXT epoch=E
 //! release NAME as=T | epoch=E              release-dead NAME
+//! seal      (whatever grants takes secret=HEX in a sealed store)
 //! ```
 //!
 //! Views: `session NAME`, `tree NAME` (who is writable), `history NAME [at=N] [all]`, `inbox NAME`, `work`, `roles`, `blocked`, `told NAME`,

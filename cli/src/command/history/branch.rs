@@ -64,8 +64,9 @@ impl Args {
             in_tree: self.in_tree,
         };
         let store = ctx.store()?;
-        let file = grant::ready(self.token_file.as_deref())?;
-        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(token))?;
-        grant::answer(ctx, &store, &done, file)
+        let ready = grant::ready(ctx, &store, self.token_file.as_deref(), &self.keyed)?;
+        let mutation = Mutation::new(verb, &self.keyed).under(token);
+        let done = ctx.execute(&store, mutation.sealed_with(ready.secret))?;
+        grant::answer(ctx, &store, &done, ready)
     }
 }

@@ -73,10 +73,10 @@ impl Args {
             .flatten();
         let verb = self.verb(name)?;
         let store = ctx.store()?;
-        let file = grant::ready(self.token_file.as_deref())?;
+        let ready = grant::ready(ctx, &store, self.token_file.as_deref(), &self.keyed)?;
         let mutation = Mutation::new(verb, &self.keyed).under(token).forced(force);
-        let done = ctx.execute(&store, mutation)?;
-        grant::answer(ctx, &store, &done, file)
+        let done = ctx.execute(&store, mutation.sealed_with(ready.secret))?;
+        grant::answer(ctx, &store, &done, ready)
     }
 
     fn verb(&self, name: Name) -> Result<Verb, Stop> {
@@ -115,7 +115,7 @@ impl Args {
             let done = ctx.execute(&store, mutation)?;
             let granted = grant::granted(&done)?.token.clone();
             claimed.entry(root).or_insert(granted);
-            grant::answer(ctx, &store, &done, None)?;
+            grant::answer(ctx, &store, &done, grant::Ready::default())?;
         }
         Ok(Exit::DONE)
     }

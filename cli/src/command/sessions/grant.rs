@@ -2,22 +2,76 @@
 
 use std::path::Path;
 
+use tenure_projection::call::IdempotencyKey;
+use tenure_projection::core::holder::Source;
+use tenure_projection::core::seal::Secret;
+use tenure_projection::entry::draw_secret;
 use tenure_projection::store::{Answer, Done, Grant, Store};
 
 use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
+use crate::input::Keyed;
+use crate::kept;
 use crate::output::{WARN, human, json};
-use crate::private_file::PrivateFile;
+use crate::private_file::{self, PrivateFile};
 
 use super::super::stands;
 
-/// The file a grant's token goes to, made ready before the grant.
+/// Where a grant's token goes, made ready before the grant.
+#[derive(Default)]
+pub struct Ready {
+    file: Option<PrivateFile>,
+    /// The secret that the grant is made with, where it has to be the same when the call is repeated.
+    pub secret: Option<Secret>,
+}
+
+/// Makes ready where a grant's token goes. In a sealed store a call under a key keeps its secret beside the token's file
+/// before it is made: the repeat of a call whose answer was lost has to carry the same one.
 ///
 /// # Errors
-/// When it cannot be created.
-pub fn ready(path: Option<&Path>) -> Result<Option<PrivateFile>, Stop> {
-    path.map(PrivateFile::prepare).transpose()
+/// When a file cannot be created, or a call under a key names none in a sealed store.
+pub fn ready(
+    ctx: &Context,
+    store: &Store,
+    path: Option<&Path>,
+    keyed: &Keyed,
+) -> Result<Ready, Stop> {
+    let file = path.map(PrivateFile::prepare).transpose()?;
+    let Some(key) = keyed.key() else {
+        return Ok(Ready { file, secret: None });
+    };
+    if !ctx.look(store, |lens| Ok(lens.state.sealed))? {
+        return Ok(Ready { file, secret: None });
+    }
+    let Some(path) = path else {
+        let message = "a grant under a key in a sealed store needs --token-file PATH: a repeat has to carry its secret, which is kept beside that file";
+        return Err(Fault::usage(message).into());
+    };
+    let secret = kept_secret(ctx, path, &key)?;
+    Ok(Ready {
+        file,
+        secret: Some(secret),
+    })
+}
+
+/// The secret that was chosen for that key, else a new one, which is kept.
+fn kept_secret(ctx: &Context, path: &Path, key: &IdempotencyKey) -> Result<Secret, Stop> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".secret");
+    let beside = Path::new(&beside);
+    let own = blake3::hash(key.0.as_bytes()).to_hex();
+    // What cannot be read, or is of another key, is no secret of this one.
+    let kept = private_file::read_line(beside).ok();
+    let kept = kept.as_deref().and_then(|line| line.split_once(' '));
+    if let Some((_, secret)) = kept.filter(|(of, _)| *of == own.as_str())
+        && let Ok(secret) = secret.parse()
+    {
+        return Ok(secret);
+    }
+    let secret = draw_secret().map_err(|error| ctx.fault(&error))?;
+    PrivateFile::prepare(beside)?.commit(&format!("{own} {}", secret.reveal()))?;
+    Ok(secret)
 }
 
 /// What was granted.
@@ -41,13 +95,22 @@ pub fn answer(
     ctx: &mut Context,
     store: &Store,
     done: &Done,
-    file: Option<PrivateFile>,
+    Ready { file, .. }: Ready,
 ) -> Result<Exit, Stop> {
     let grant = granted(done)?;
-    let token = grant.token.to_string();
-    if let Some(file) = file {
-        file.commit(&token)?;
+    let process = grant.holder.bearing.process;
+    if process.is_some_and(|process| process.source == Source::Declared) {
+        // It is another process that is to write under it.
+        kept::keep(ctx, &grant.token)?;
     }
+    // A secret is told once: to the file, and where there is none, to whoever reads this answer.
+    let token = match file {
+        Some(file) => {
+            file.commit(&grant.token.reveal())?;
+            grant.token.to_string()
+        }
+        None => grant.token.reveal(),
+    };
     let seen = ctx.look(store, |lens| {
         Ok((lens.session(grant.session), lens.holder(&grant.holder)))
     })?;

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use tenure_projection::call::Verb;
 use tenure_projection::reader::Reader;
 use tenure_projection::store::Store;
 
-use crate::context::Context;
+use crate::context::{Context, Mutation};
 use crate::exit::Exit;
 use crate::fault::{Stop, of_store};
+use crate::input::Keyed;
 use crate::output::Object;
 
 /// Arguments of `init`.
@@ -16,6 +18,9 @@ pub struct Args {
     /// Where [default: the store that other commands would use]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Seal it for ever: every grant in it is made with a secret, which its token has and the log has not
+    #[arg(long)]
+    sealed: bool,
 }
 
 impl Args {
@@ -30,15 +35,21 @@ impl Args {
         };
         let existed = Reader::open(&dir, ctx.host()).is_ok();
         let options = ctx.options(&dir).create(true);
-        let opened = Store::open(&options, ctx.host());
-        let receipt = opened.and_then(|store| store.receipt(store.head()?));
-        let receipt = receipt.map_err(|error| of_store(&error, &dir))?;
+        let failed = |error| of_store(&error, &dir);
+        let store = Store::open(&options, ctx.host()).map_err(failed)?;
+        if self.sealed {
+            ctx.execute(&store, Mutation::new(Verb::SealStore, &Keyed::default()))?;
+        }
+        let sealed = ctx.look(&store, |lens| Ok(lens.state.sealed))?;
+        let receipt = store.head().and_then(|head| store.receipt(head));
+        let receipt = receipt.map_err(failed)?;
         if ctx.out.is_json() {
             let object = Object::new("done")
                 .standing(&receipt)
                 .with("store", receipt.store.to_string())
                 .with("dir", dir.to_string_lossy())
-                .with("created", !existed);
+                .with("created", !existed)
+                .with("sealed", sealed);
             ctx.out.object(&object)?;
         } else {
             let what = if existed {
@@ -47,8 +58,9 @@ impl Args {
                 "created, at position"
             };
             let (store, position) = (receipt.store, receipt.position);
+            let kind = if sealed { "sealed store" } else { "store" };
             ctx.out.say(format_args!(
-                "store {store} in {}: {what} {position}",
+                "{kind} {store} in {}: {what} {position}",
                 dir.display()
             ))?;
         }

@@ -62,8 +62,9 @@ impl Args {
             },
         };
         let store = ctx.store_or_new()?;
-        let file = grant::ready(self.token_file.as_deref())?;
-        let done = ctx.execute(&store, Mutation::new(verb, &self.keyed).under(parent))?;
-        grant::answer(ctx, &store, &done, file)
+        let ready = grant::ready(ctx, &store, self.token_file.as_deref(), &self.keyed)?;
+        let mutation = Mutation::new(verb, &self.keyed).under(parent);
+        let done = ctx.execute(&store, mutation.sealed_with(ready.secret))?;
+        grant::answer(ctx, &store, &done, ready)
     }
 }

@@ -9,8 +9,10 @@ use tenure_projection::core::path::contains;
 use tenure_projection::core::state::Session;
 use tenure_projection::error::Error;
 use tenure_projection::reader::Reader;
+use tenure_projection::store::Answer as Told;
 
 use crate::fault::Stop;
+use crate::kept;
 
 use super::super::payload::{Answer, Tool};
 use super::{Act, PARTED, Who};
@@ -92,11 +94,12 @@ impl Act<'_> {
         let Some(generation) = current else {
             return Ok(Answer::Silence);
         };
-        let token = Token {
+        let kept = kept::token_of(self.ctx, &name).filter(|t| t.generation == generation);
+        let token = kept.unwrap_or_else(|| Token {
             name: name.clone(),
             generation,
             secret: None,
-        };
+        });
         let verb = Verb::Retire {
             name,
             if_idle: false,
@@ -117,7 +120,13 @@ impl Act<'_> {
     /// What is recorded if it can be: nobody waits for it, and a refusal of it stops nothing.
     fn note(&self, verb: Verb, token: &Token) -> Result<Answer, Stop> {
         match self.execute(verb, Some(token)) {
-            Ok(_) | Err(Stop::Refused(_)) => Ok(Answer::Silence),
+            Ok(done) => {
+                if let Told::Granted(grant) = &done.answer {
+                    kept::keep(self.ctx, &grant.token)?;
+                }
+                Ok(Answer::Silence)
+            }
+            Err(Stop::Refused(_)) => Ok(Answer::Silence),
             Err(stop) => Err(stop),
         }
     }

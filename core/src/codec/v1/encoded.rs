@@ -7,7 +7,7 @@ use bincode::Encode;
 
 use super::{
     Context, FENCE_BYTES, Fault, HAS_GRANTED, HAS_NAMED, HAS_SESSION, HAS_TREE, Item, NONCE_BYTES,
-    Parts, REQUIRING, Row, TREE_FENCE_BYTES, VERSION, first_half,
+    Parts, REQUIRING, Row, SEALING, TREE_FENCE_BYTES, VERSION, first_half,
 };
 use crate::codec::append;
 use crate::command::{Input, Request};
@@ -123,7 +123,11 @@ fn encode_input(i: &Input, facts: &mut Vec<u8>) -> Result<(), Fault> {
         &mut input,
         &Item {
             kind: i.command.kind(),
-            version: i.require.as_ref().map_or(VERSION, |_| REQUIRING),
+            version: match (&i.require, i.seal) {
+                (_, Some(_)) => SEALING,
+                (Some(_), None) => REQUIRING,
+                (None, None) => VERSION,
+            },
             payload: &payload,
         },
     )?;
@@ -135,8 +139,10 @@ fn encode_input(i: &Input, facts: &mut Vec<u8>) -> Result<(), Fault> {
         key: i.key,
     };
     put(&mut input, &context)?;
-    if let Some(require) = &i.require {
-        put(&mut input, require)?;
+    match (&i.require, i.seal) {
+        (require, Some(seal)) => put(&mut input, &(require, seal))?,
+        (Some(require), None) => put(&mut input, require)?,
+        (None, None) => {}
     }
     put(facts, &input.as_slice())
 }

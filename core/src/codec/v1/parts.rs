@@ -80,6 +80,6 @@ pub fn decode_key(facts: &[u8]) -> Result<Option<Key>, Fault> {
     let input = reader.bytes("input")?;
     let mut inner = Facts { rest: input };
     let item = inner.item("input")?;
-    let (context, _) = context(item.version, inner.rest)?;
-    Ok(context.key)
+    let beside = context(item.version, inner.rest)?;
+    Ok(beside.context.key)
 }

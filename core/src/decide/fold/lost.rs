@@ -91,6 +91,7 @@ pub(crate) fn named(event: &Event, mut f: impl FnMut(Named)) {
         Event::Shown(e) => f(N::NewEnvelope(e.first_notice)),
         Event::Warned(e) => f(N::NewEnvelope(e.first_notice)),
         Event::SessionRegained(e) => f(N::Session(e.session)),
+        Event::GrantSealed(e) => f(N::Session(e.session)),
         _ => {}
     }
 }

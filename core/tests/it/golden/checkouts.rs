@@ -1,10 +1,12 @@
 //! Samples of what is done beside the ledger: in a checkout, and to the log's own tail.
 
-use tenure_core::command::{BypassGuard, Command, Lose, Regained, RemoveLock, SetAside};
+use tenure_core::command::{BypassGuard, Command, Lose, Regained, RemoveLock, SealStore, SetAside};
 use tenure_core::event::{
-    Event, GuardBypassed, LockRemoved, PositionLost, SessionRegained, TailSetAside,
+    Event, GrantSealed, GuardBypassed, LockRemoved, PositionLost, SessionRegained, StoreSealed,
+    TailSetAside,
 };
 use tenure_core::id::{Position, SessionNo, Time};
+use tenure_core::seal::Seal;
 
 use super::{GENERATION, text};
 
@@ -37,6 +39,7 @@ pub fn commands() -> Vec<Command> {
             }),
         }
         .into(),
+        SealStore {}.into(),
         RemoveLock {
             path: text(4),
             uid: 1000,
@@ -78,6 +81,13 @@ pub fn events() -> Vec<Event> {
         SessionRegained {
             session: SessionNo(3),
             name: text(0),
+        }
+        .into(),
+        StoreSealed {}.into(),
+        GrantSealed {
+            session: SessionNo(3),
+            generation: GENERATION,
+            seal: Seal([0xcc; 16]),
         }
         .into(),
         LockRemoved {

@@ -203,9 +203,18 @@ fn a_token_that_names_no_generation_is_no_token() {
         let fault = parse(&format!("api@{text}"));
         assert_eq!(fault, Err(TokenFault::Generation(text.into())));
     }
-    let token = parse("api@2.4~s3cret").expect("a token");
+    let secret = "00112233445566778899aabbccddeeff";
+    let token = parse(&format!("api@2.4~{secret}")).expect("a token");
     assert_eq!(token.to_string(), "api@2.4");
-    assert!(!format!("{token:?}").contains("s3cret"));
+    assert!(!format!("{token:?}").contains(secret));
+    assert_eq!(token.reveal(), format!("api@2.4~{secret}"));
+    assert_eq!(
+        parse("api@2.4~s3cret").map_err(|fault| fault.to_string()),
+        Err(
+            "what stands behind '~' is no secret: a secret is 32 hexadecimal digits in lower case"
+                .into()
+        )
+    );
     assert_eq!(parse("api@1.4").expect("a token").to_string(), "api@4");
 }
 

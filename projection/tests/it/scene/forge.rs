@@ -37,6 +37,7 @@ pub fn empty_request(texts: &[&str]) -> Request {
             evidence: None,
             key: None,
             require: None,
+            seal: None,
         },
         texts: table,
         bodies,

@@ -120,6 +120,9 @@ pub fn call(words: &Words<'_>) -> Call {
     if let Some(role) = words.named.get("require") {
         call = call.requiring(role.parse().expect("a role"));
     }
+    if let Some(secret) = words.named.get("secret") {
+        call = call.sealed_with(secret.parse().expect("a secret"));
+    }
     if let Some(key) = words.text("key") {
         call = call.keyed(key);
     }
@@ -283,6 +286,7 @@ fn verb_on_trees(words: &Words<'_>, first: &str, second: &str) -> Verb {
             reason: words.text("reason"),
         },
         "release-dead" => Verb::ReleaseDead { name: name() },
+        "seal" => Verb::SealStore,
         _ => rights::verb(words).unwrap_or_else(|| history::verb(words, first)),
     }
 }

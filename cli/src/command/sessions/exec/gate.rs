@@ -168,7 +168,7 @@ impl Home {
     /// # Errors
     /// When it cannot be written.
     pub fn keep(&mut self, token: &Token) -> Result<(), Stop> {
-        PrivateFile::prepare(&self.token_file())?.commit(&token.to_string())
+        PrivateFile::prepare(&self.token_file())?.commit(&token.reveal())
     }
 }
 
