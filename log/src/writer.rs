@@ -280,6 +280,9 @@ impl Writer {
                 return Ok(true);
             }
         }
+        if self.view.is_none() && View::is_closed(site, &place)? {
+            return Ok(false);
+        }
         self.view = View::adopt(site, &place)?;
         Ok(self.view.is_some())
     }

@@ -15,7 +15,7 @@ use crate::control::place::HeadPlace;
 use crate::control::{CONTROL_NAME, Page, Signal};
 use crate::error::Error;
 use crate::format::{RulesVersion, SEGMENT_HEADER_BYTES, SegmentName};
-use crate::frame::Depth;
+use crate::frame::{Depth, FRAME_HEADER_BYTES};
 use crate::journal::{CounterTag, Deadline, Frames, Identity, reaches};
 use crate::lock::Locks;
 use crate::position::{Epoch, Head, Position, StoreId};
@@ -123,6 +123,8 @@ pub struct SegmentReader {
     storage: Arc<dyn Storage>,
     dir: Arc<dyn Directory>,
     store: StoreId,
+    /// The newest segment when this was opened.
+    newest: SegmentName,
     segments: Segments,
     locks: Locks,
     seen: Mutex<Seen>,
@@ -131,7 +133,7 @@ pub struct SegmentReader {
 #[derive(Default)]
 struct Seen {
     page: Option<Page>,
-    /// Whether there is a page of an earlier boot: then nobody has written in this one.
+    /// Whether there is a page of an earlier boot, or one that is older than the log: then nobody has written since.
     is_void: bool,
     /// The newest head, so that none is answered that lies before an earlier answer.
     place: Option<HeadPlace>,
@@ -181,6 +183,7 @@ impl SegmentReader {
             storage,
             dir,
             store,
+            newest,
             segments,
             locks,
             seen: Mutex::new(Seen::default()),
@@ -211,9 +214,31 @@ impl SegmentReader {
             .boot()
             .map_err(|error| self.failed("ask for the boot of", CONTROL_NAME, error))?;
         let page = seen.page.take().filter(|page| page.store() == self.store);
-        seen.is_void = page.as_ref().is_some_and(|page| page.boot() != boot);
+        seen.is_void = match &page {
+            Some(page) => page.boot() != boot || self.is_older(page)?,
+            None => false,
+        };
         seen.page = page.filter(|_| !seen.is_void);
         Ok(seen.page.clone())
+    }
+
+    /// Whether a page of this boot is older than the log: a file system that is shut down and mounted again within one
+    /// boot, or somebody who puts an old copy of it back, leaves one. Without doubt nothing stands behind what it says
+    /// was published.
+    fn is_older(&self, page: &Page) -> Result<bool, Error> {
+        let word = page.word();
+        let Some(place) = page.place().filter(|_| !word.in_doubt) else {
+            return Ok(false);
+        };
+        let is_older = self.newest > place.segment || {
+            let segment = self.segments.get(place.segment, self.store)?;
+            let mut behind = [0; FRAME_HEADER_BYTES];
+            let read = storage::read_full(&**segment.file(), &mut behind, place.end);
+            let read = read.map_err(|e| self.failed("read", &file_name(place.segment), e))?;
+            behind[..read].iter().any(|byte| *byte != 0)
+        };
+        // Somebody may have published meanwhile.
+        Ok(is_older && page.word() == word)
     }
 
     /// Where the newest head stands. Without a page nobody has written in this boot, or somebody removed

@@ -1,18 +1,20 @@
 //! What a writer knows of the log: the head, the segment it stands in, and how to read up to it.
 
+use std::io;
 use std::sync::Arc;
 
 use super::site::Site;
 use crate::control::Control;
 use crate::control::place::HeadPlace;
 use crate::error::Error;
+use crate::format::SegmentName;
 use crate::frame::{Depth, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, decode};
 use crate::journal::Frames;
 use crate::position::Head;
 use crate::reader::{From, Point, Walker};
 use crate::scan::{Checks, Cursor};
 use crate::segment::{Segment, file_name};
-use crate::storage;
+use crate::storage::{self, Access};
 
 /// The most bytes of others' frames that are read at once, without a walk: some thousand frames.
 const ADVANCE_BYTES_MAX: u64 = 256 << 10;
@@ -156,6 +158,28 @@ impl View {
         (self.head, self.last, self.end) = found;
         self.filled = self.filled.max(self.end);
         Ok(Some(frames))
+    }
+
+    /// Whether a segment follows behind `place`. Then the page is older than the log: the file system was shut down and
+    /// mounted again within this boot, or an old copy was put back. Looked at once for each handle, which the first of
+    /// these ends.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn is_closed(site: &Site, place: &HeadPlace) -> Result<bool, Error> {
+        let next = SegmentName {
+            first: place.head.position.next(),
+            epoch: place.segment.epoch,
+        };
+        // One without a frame yet has this name itself.
+        if next == place.segment {
+            return Ok(false);
+        }
+        match site.dir.open(&file_name(next), Access::Read) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(site.failed("look at", &file_name(next), error)),
+        }
     }
 
     /// Where the head stands, for the control page.

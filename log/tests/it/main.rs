@@ -8,6 +8,7 @@ mod golden;
 mod inspect;
 mod landmark;
 mod listing;
+mod old_page;
 mod opening;
 mod processes;
 mod recovery;
