@@ -22,6 +22,7 @@ mod output;
 mod private_file;
 #[cfg(test)]
 mod reference;
+mod zoo;
 
 use app::{App, Command};
 use context::Context;

@@ -28,6 +28,7 @@ use bincode::{Decode, Encode};
 
 use crate::generation::Generation;
 use crate::id::{SessionNo, Time};
+use crate::zoo::planted;
 
 /// Identity of one boot of one kernel (`/proc/sys/kernel/random/boot_id`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Encode, Decode)]
@@ -276,6 +277,7 @@ fn judge_pid(process: &Process, seen: &Sighting) -> (Verdict, Proof) {
         Answer::NoSuchProcess => (Verdict::Dead, Proof::NoSuchProcess),
         Answer::Denied => (Verdict::Alive, Proof::Denied),
         Answer::Failed => (Verdict::Unknowable, Proof::ProbeFailed),
+        Answer::Exists { .. } if planted("pid-is-enough") => (Verdict::Alive, Proof::SameStart),
         Answer::Exists { start, pidfs } => match (process.pidfs, pidfs) {
             (Some(then), Some(now)) if then != now => (Verdict::Dead, Proof::OtherInode),
             (Some(_), Some(_)) => (Verdict::Alive, Proof::SameInode),
@@ -287,6 +289,7 @@ fn judge_pid(process: &Process, seen: &Sighting) -> (Verdict, Proof) {
 fn judge_start(process: &Process, now: Option<u64>, seen: &Sighting) -> (Verdict, Proof) {
     let comparable = process.timens.is_some() && process.timens == seen.timens;
     match (process.start, now) {
+        (Some(_), Some(_)) if planted("start-ignored") => (Verdict::Alive, Proof::SameStart),
         (Some(then), Some(now)) if then == now && comparable => (Verdict::Alive, Proof::SameStart),
         (Some(then), Some(now)) if then != now && comparable => (Verdict::Dead, Proof::OtherStart),
         _ => (Verdict::Unknowable, Proof::NoStart),

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(tenure_forge)]
+#[cfg(any(tenure_forge, tenure_zoo))]
 extern crate std;
 
 #[macro_use]
@@ -32,3 +32,4 @@ pub mod role;
 pub mod seal;
 pub mod state;
 pub mod text;
+mod zoo;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use tenure_fuzz::hammer::worker;
+use tenure_fuzz::rig::histories::play_if_ordered;
 use tenure_fuzz::rig::page::with_figures;
 use tenure_fuzz::rig::{Order, Outcome, RIGS, Rig, Tier, said};
 
@@ -32,7 +33,7 @@ struct Arguments {
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    if worker::work_if_ordered()? {
+    if worker::work_if_ordered()? || play_if_ordered()? {
         return Ok(ExitCode::SUCCESS);
     }
     let arguments = Arguments::parse();

@@ -9,11 +9,20 @@ use serde_json::{Value, json};
 
 use crate::hammer::{self, Dice, Plan};
 
+pub mod clock;
+pub mod corruption;
+pub mod crashes;
 pub mod faults;
+pub mod histories;
+pub mod model;
 pub mod page;
+pub mod pids;
+pub mod play;
+pub mod power;
 pub mod scenario;
 pub mod stops;
 pub mod trace;
+pub mod zoo;
 
 /// How much is tried: a sample within seconds, one within minutes, or everything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -128,6 +137,46 @@ pub const RIGS: &[Rig] = &[
         name: "stops",
         shows: "a writer is stopped at every system call, taken over and continued: it is in the log before the takeover or refused",
         run: stops::run,
+    },
+    Rig {
+        name: "corruption",
+        shows: "every way in which the bytes of a store at rest can be changed: found, never taken for a torn tail, and salvaged without loss of what is whole",
+        run: corruption::run,
+    },
+    Rig {
+        name: "crashes",
+        shows: "every sequence of up to three operations, killed at every step, the power cut with every kind of loss, the recovery crashed again: nothing acknowledged is lost",
+        run: crashes::run,
+    },
+    Rig {
+        name: "model",
+        shows: "random commands, asked of the product and of a small reference model: the same answers, the same state",
+        run: model::run,
+    },
+    Rig {
+        name: "histories",
+        shows: "what several processes asked and were told, killed and stopped meanwhile: linearizable, with the log as the order",
+        run: histories::run,
+    },
+    Rig {
+        name: "power",
+        shows: "the file system is shut down under its writers and mounted again, ext4 and XFS: every note ever acknowledged is there",
+        run: power::run,
+    },
+    Rig {
+        name: "clock",
+        shows: "the same commands where the clock stands and where it leaps by years: the same answers",
+        run: clock::run,
+    },
+    Rig {
+        name: "pids",
+        shows: "process numbers given out again, and holders in another namespace: gone is gone, and unknowable is never dead",
+        run: pids::run,
+    },
+    Rig {
+        name: "zoo",
+        shows: "forty known bugs, planted one at a time: each is caught by what has to catch it",
+        run: zoo::run,
     },
 ];
 

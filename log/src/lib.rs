@@ -26,3 +26,4 @@ pub mod segment;
 pub mod storage;
 pub mod verify;
 pub mod writer;
+mod zoo;

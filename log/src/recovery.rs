@@ -12,6 +12,7 @@ use crate::fault::Fault;
 use crate::format::SegmentName;
 use crate::position::{Head, Position, Positions, StoreId};
 use crate::scan::{After, Run, Stop};
+use crate::zoo::planted;
 
 /// The rows of the table, in its order: the first that matches decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -417,7 +418,9 @@ fn newest_damage(run: &Run, durable: Position) -> Option<(Row, Damage)> {
     let bad = run.end.position.next();
     let (row, fault) = match run.stop {
         Stop::Bad(fault, _) if fault.is_impossible() => (Row::Structure, fault),
-        Stop::Bad(fault, _) if bad <= durable => (Row::DurableBad, fault),
+        Stop::Bad(fault, _) if bad <= durable && !planted("cut-at-first-bad-frame") => {
+            (Row::DurableBad, fault)
+        }
         // Even zeros, or the end of the file: what was durable stood here.
         Stop::Zeros if bad <= durable => (Row::DurableBad, Fault::Zeros),
         Stop::End if bad <= durable => {

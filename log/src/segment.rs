@@ -14,6 +14,7 @@ use crate::options::SEGMENTS_MAX;
 use crate::position::Positions;
 use crate::scan::ReadAt;
 use crate::storage::{self, Access, Directory, Onto, Storage, StoredFile};
+use crate::zoo::planted;
 
 /// The folder of the segment files.
 pub const SEGMENTS_FOLDER: &str = "segments";
@@ -116,7 +117,12 @@ impl Segment {
 /// # Errors
 /// The system's answer, or `UnexpectedEof` when the byte is not there.
 pub fn sync_and_probe(file: &dyn StoredFile, probe: u64) -> io::Result<()> {
-    file.sync()?;
+    if !planted("no-data-sync") {
+        file.sync()?;
+    }
+    if planted("no-probe") {
+        return Ok(());
+    }
     let mut byte = [0];
     if storage::read_full(file, &mut byte, probe)? == 0 || byte == [0] {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -218,8 +224,10 @@ pub fn make(
         // It may not exist; the first error is the one to report.
         let _ = dir.remove(&scratch);
     })?;
-    dir.sync(SEGMENTS_FOLDER)
-        .map_err(|error| NotMade::Doubtful(failed("sync the folder of", error)))?;
+    if !planted("no-directory-sync") {
+        dir.sync(SEGMENTS_FOLDER)
+            .map_err(|error| NotMade::Doubtful(failed("sync the folder of", error)))?;
+    }
     Ok(Segment {
         header: *header,
         file,

@@ -22,6 +22,7 @@ use crate::journal::{self, Appended, Deadline, Decision, Raising, Tail, Transact
 use crate::lock::Patience;
 use crate::position::{Head, Position};
 use crate::segment::{file_name, fill_with_zeros, zero_backwards};
+use crate::zoo::planted;
 use birth::Birth;
 use site::{Held, Site};
 use view::{Known, Passed, View};
@@ -271,7 +272,7 @@ impl Writer {
             return Ok(false);
         }
         if let Some(view) = &mut self.view {
-            if view.is_at(&place) {
+            if view.is_at(&place) || planted("not-read-again") {
                 return Ok(true);
             }
             let from = view.head;
@@ -305,7 +306,10 @@ impl Writer {
     ) -> Result<Appended, TransactError> {
         let view = self.view.as_mut().expect("catching up leaves a view");
         let at = (view.segment.place(), view.end, view.head);
-        let durable = held.control.durable().min(view.head.position);
+        let durable = match planted("durable-of-the-unsynced") {
+            true => view.head.position,
+            false => held.control.durable().min(view.head.position),
+        };
         let incarnation = view.segment.header().incarnation;
         self.buffer.clear();
         let batch = encode(&mut self.buffer, at, durable, incarnation, drafts)?;

@@ -21,6 +21,8 @@ use tenure_core::id::Time;
 use tenure_log::storage::Storage;
 use tenure_log::storage::disk::Disk;
 
+use crate::zoo::planted;
+
 mod kept;
 mod openers;
 mod pinned;
@@ -240,6 +242,9 @@ impl System {
                     && process.pidns.is_some()
                     && process.pidns == pidns =>
             {
+                if planted("wall-clock-lease") && self.now().0 > record.recorded.0 + 3_600_000_000 {
+                    return Answer::NoSuchProcess;
+                }
                 kernel::answer(ourselves, process.pid)
             }
             // The judge does not look at it.

@@ -32,6 +32,7 @@ pub mod transcript;
 pub mod tree;
 pub mod views;
 pub mod why;
+mod zoo;
 
 pub use tenure_core as core;
 pub use tenure_log as log;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::zoo::planted;
+
 /// Whether a terminal, or the order in which text is laid out, obeys this character: C0 and C1 controls, DEL,
 /// and the bidirectional controls.
 #[must_use]
@@ -16,7 +18,7 @@ pub fn is_obeyed(c: char) -> bool {
 /// too: a title cannot forge a line of its own.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_obeyed) {
+    if !text.contains(is_obeyed) || planted("raw-to-the-terminal") {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);

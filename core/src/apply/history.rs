@@ -8,6 +8,7 @@ use crate::id::{EnvelopeNo, Position, SessionNo};
 use crate::state::{
     EnvelopeKind, EnvelopeRow, EnvelopeState, ImportNote, NoticeKind, OpenActivity, Origin, State,
 };
+use crate::zoo::planted;
 
 use super::{Fold, mail};
 
@@ -91,6 +92,10 @@ pub(super) fn branched(fold: Fold<'_>, state: &mut State, e: &Branched) {
         .labels
         .sort_by(|a, b| pool.get(a.0).cmp(pool.get(b.0)));
     branch.cursor = cursor;
+    if planted("branch-writes-source") {
+        state.sessions[e.source.index()].history.cut = None;
+        return;
+    }
     branch.history.tip = e.at;
     branch.history.cut = e.at;
     branch.history.origin = Some(Origin {

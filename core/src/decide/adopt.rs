@@ -14,6 +14,7 @@ use crate::id::SessionNo;
 use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{Session, Tree, TreeStanding};
 use crate::text::TextId;
+use crate::zoo::planted;
 
 use super::guard::Ask;
 use super::session::{already_active, following, grant, is_retired};
@@ -185,7 +186,10 @@ fn take(ask: Ask<'_>, taking: Taking<'_>) -> Result<Decision, Refusal> {
         Way::Claim(_) => false,
     };
     let taken = takeover(ask, at, owned, claims)?;
-    let next = following(ask, number, session)?;
+    let mut next = following(ask, number, session)?;
+    if planted("adopt-bumps-twice") {
+        next = next.next(ask.state.incarnation).unwrap_or(next);
+    }
     let tree = if claims {
         Some(at.next_epoch(ask)?)
     } else if at.tree.grown || matches!(taking.way, Way::Claim(_)) {

@@ -13,6 +13,7 @@ use crate::id::{Position, SessionNo};
 use crate::refusal::{Code, Refusal, Relation};
 use crate::state::{Session, State};
 use crate::text::TextId;
+use crate::zoo::planted;
 
 use super::Decision;
 use super::adopt::{Target, claimed, takeover};
@@ -133,8 +134,10 @@ fn source(
     let (source, record) = ask.session(source)?;
     match ask.state.find(ask.text(name)) {
         Some(taken) if taken == source => ask.refuse(same_name(ask, source))?,
-        Some(taken) => ask.refuse(name_taken(ask, taken, &ask.string(name)))?,
-        None => {}
+        Some(taken) if !planted("branch-takes-a-name") => {
+            ask.refuse(name_taken(ask, taken, &ask.string(name)))?
+        }
+        _ => {}
     }
     let at = match at {
         None => record.history.cut,

@@ -1,4 +1,4 @@
-//! The figures of kept runs as the table of `docs/reliability.md`.
+//! The tables of `docs/reliability.md` that follow from the code and from kept runs: the figures, and the zoo.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,16 +8,22 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::RIGS;
+use super::zoo::{BUGS, told};
 
 /// Before the table in the page.
 const BEGIN: &str = "<!-- figures: written by the runner from fuzz/figures -->\n\n";
 /// Behind it.
 const END: &str = "\n<!-- end of figures -->";
+/// Before and behind the table of planted bugs.
+const ZOO: [&str; 2] = [
+    "<!-- zoo: written by the runner from fuzz/src/rig/zoo/bugs.rs -->\n\n",
+    "\n<!-- end of the zoo -->",
+];
 
-/// The page with its table as the kept figures say. A rig that was never run is shown so.
+/// The page with its figures as they were kept, and the planted bugs as they are. A rig that was never run is shown so.
 ///
 /// # Errors
-/// When a kept file cannot be read or is none, or the page has no place for the table.
+/// When a kept file cannot be read or is none, or the page has no place for a table.
 pub fn with_figures(page: &str, kept: &Path) -> io::Result<String> {
     let mut table = String::from("| rig | tried | found | run |\n|---|---|---|---|\n");
     for rig in RIGS {
@@ -28,10 +34,25 @@ pub fn with_figures(page: &str, kept: &Path) -> io::Result<String> {
         };
         writeln!(table, "| `{}` {row}", rig.name).map_err(io::Error::other)?;
     }
-    let lost = || io::Error::other("the page has no marks around its figures");
-    let (before, rest) = page.split_once(BEGIN).ok_or_else(lost)?;
-    let (_, after) = rest.split_once(END).ok_or_else(lost)?;
-    Ok(format!("{before}{BEGIN}{table}{END}{after}"))
+    between(&between(page, [BEGIN, END], &table)?, ZOO, &zoo()?)
+}
+
+fn between(page: &str, [begin, end]: [&str; 2], table: &str) -> io::Result<String> {
+    let lost = || io::Error::other(format!("the page has no marks {begin:?} and {end:?}"));
+    let (before, rest) = page.split_once(begin).ok_or_else(lost)?;
+    let (_, after) = rest.split_once(end).ok_or_else(lost)?;
+    Ok(format!("{before}{begin}{table}{end}{after}"))
+}
+
+fn zoo() -> io::Result<String> {
+    let mut table = String::from("| bug | what it does | caught by |\n|---|---|---|\n");
+    for bug in BUGS {
+        let guards: Vec<_> = bug.guards.iter().copied().map(told).collect();
+        let (name, what) = (bug.name, bug.what);
+        writeln!(table, "| `{name}` | {what} | {} |", guards.join(", "))
+            .map_err(io::Error::other)?;
+    }
+    Ok(table)
 }
 
 fn row(run: &Value) -> String {

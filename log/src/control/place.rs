@@ -11,6 +11,7 @@ use super::{Word, bytes_to_halves, halves_to_bytes};
 use crate::format::SegmentName;
 use crate::position::{Chain, Epoch, Head, Position};
 use crate::storage::SharedMemory;
+use crate::zoo::planted;
 
 const SLOT_WORDS: usize = 16;
 const FIELDS: usize = 7;
@@ -244,7 +245,7 @@ pub(super) fn put_mark(memory: &dyn SharedMemory, at: usize, mark: &DurableMark)
     {
         return;
     }
-    let target = if positions[0] <= positions[1] {
+    let target = if positions[0] <= positions[1] || planted("mark-slot-not-alternated") {
         at
     } else {
         at + SLOT_WORDS

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::format::SegmentName;
 use crate::position::decimal;
 use crate::storage::{self, Access, Directory, Onto, StoredFile};
+use crate::zoo::planted;
 
 /// The folder that keeps what was taken out of segments.
 pub const QUARANTINE_FOLDER: &str = "quarantine";
@@ -137,13 +138,19 @@ fn keep(
         offset += read as u64;
     }
     file.sync()?;
-    for copy in 1..=COPIES_MAX {
+    let copies_max = if planted("recovery-once-only") {
+        1
+    } else {
+        COPIES_MAX
+    };
+    let onto = if planted("quarantine-overwritten") {
+        Onto::Anything
+    } else {
+        Onto::Nothing
+    };
+    for copy in 1..=copies_max {
         let name = format!("{}.{from}-{to}.{copy}.torn", repair.end.segment);
-        match dir.rename(
-            &scratch,
-            &format!("{QUARANTINE_FOLDER}/{name}"),
-            Onto::Nothing,
-        ) {
+        match dir.rename(&scratch, &format!("{QUARANTINE_FOLDER}/{name}"), onto) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             renamed => {
                 renamed?;

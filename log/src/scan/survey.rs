@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use crate::format::{SegmentHeader, SegmentName};
 use crate::frame::Header;
 use crate::position::{Head, Position};
+use crate::zoo::planted;
 
 /// What a segment was found to hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,7 +85,9 @@ pub fn survey<S: Source>(
                 run.durable = run.durable.max(stated);
                 run.stop_at(span, Stop::Bad(fault, header));
             }
-            Step::Zeros if span.end() == end => run.stop_at_zeros(Stop::Zeros),
+            Step::Zeros if span.end() == end || planted("zeros-end-the-log") => {
+                run.stop_at_zeros(Stop::Zeros)
+            }
             Step::Zeros => run.stop_at_zeros(Stop::Bad(Fault::Zeros, None)),
         }
     }

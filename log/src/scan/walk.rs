@@ -7,8 +7,10 @@ use crate::fault::Fault;
 use crate::format::{FRAME_ALIGNMENT, SegmentHeader};
 use crate::frame::{
     FRAME_HEADER_BYTES, FRAME_MAGIC, FrameRef, Header, decode, decode_header, parts_of_good,
+    stated_bytes,
 };
 use crate::position::{Head, Position};
+use crate::zoo::planted;
 
 /// A stretch of a segment file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -209,6 +211,14 @@ impl<S: Source> Walk<S> {
         let header = match decode_header(&place, self.at(offset, FRAME_HEADER_BYTES)?) {
             Ok(header) => header,
             Err(Fault::Zeros) => return self.zeros(),
+            Err(fault) if planted("salvage-trusts-length") => {
+                let stated = stated_bytes(self.at(offset, FRAME_HEADER_BYTES)?) as u64;
+                return Ok(Look::Bad {
+                    fault,
+                    header: None,
+                    bytes: stated.min(self.end - offset),
+                });
+            }
             Err(fault) => {
                 let bytes = self.bad_from(offset)?;
                 return Ok(Look::Bad {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{self as sys, AtFlags, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
@@ -20,6 +20,7 @@ use super::{
     Access, BootId, Directory, FileIdentity, FileSystem, Onto, Opening, ProcessId, SealedBytes,
     SharedMemory, Storage, StoredFile, Trust, Unfit,
 };
+use crate::zoo::planted;
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -126,10 +127,17 @@ struct DiskDirectory {
 impl DiskDirectory {
     fn open_beneath(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         static NO_OPENAT2: AtomicBool = AtomicBool::new(false);
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if planted("descriptor-leaks") {
+            flags.remove(OFlags::CLOEXEC);
+        }
         if !NO_OPENAT2.load(Ordering::Relaxed) {
             let resolve =
                 ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            let resolve = match planted("paths-lead-out") {
+                true => ResolveFlags::empty(),
+                false => resolve,
+            };
             match sys::openat2(&self.file, name, flags, mode, resolve) {
                 Ok(fd) => return above_stderr(fd),
                 // Kernels before 5.6, and sandboxes that answer "not permitted" to calls they do not know.
@@ -216,12 +224,16 @@ impl Directory for DiskDirectory {
             };
         let creates = matches!(access, Access::CreateNew | Access::CreateOrOpen);
         let mode = if creates {
-            Mode::from_raw_mode(FILE_MODE)
+            Mode::from_raw_mode(if planted("umask-trusted") {
+                0o666
+            } else {
+                FILE_MODE
+            })
         } else {
             Mode::empty()
         };
         let file = File::from(self.open_beneath(name, flags, mode)?);
-        if access == Access::CreateNew {
+        if access == Access::CreateNew && !planted("umask-trusted") {
             // The umask may have taken bits away.
             sys::fchmod(&file, Mode::from_raw_mode(FILE_MODE))?;
         }
@@ -340,6 +352,10 @@ impl StoredFile for DiskFile {
     }
 
     fn try_lock(&self) -> io::Result<bool> {
+        if planted("record-lock") {
+            let locked = sys::fcntl_lock(&self.file, FlockOperation::NonBlockingLockExclusive);
+            return Ok(locked.is_ok());
+        }
         uninterrupted(|| match self.file.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
@@ -348,6 +364,9 @@ impl StoredFile for DiskFile {
     }
 
     fn unlock(&self) -> io::Result<()> {
+        if planted("record-lock") {
+            return Ok(sys::fcntl_lock(&self.file, FlockOperation::Unlock)?);
+        }
         uninterrupted(|| self.file.unlock())
     }
 
@@ -429,6 +448,9 @@ mod tests {
         let outside = temp.path().join("outside");
         std::fs::create_dir(&outside).expect("made");
         std::fs::write(outside.join("f"), b"secret").expect("written");
+        // Fit in every other way, so that nothing but where it is can be the reason.
+        std::fs::set_permissions(outside.join("f"), std::fs::Permissions::from_mode(0o600))
+            .expect("narrowed");
         symlink(outside.join("f"), dir.path_of("segments/link")).expect("linked");
         symlink(&outside, dir.path_of("folder")).expect("linked");
         for name in ["segments/link", "folder/f", "../../outside/f"] {

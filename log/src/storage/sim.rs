@@ -48,6 +48,7 @@ struct State {
     schedule: Schedule,
     random: Random,
     fault: Option<(u64, Fault)>,
+    is_shut_down: bool,
     file_system: FileSystem,
     steps: u64,
     clock: Duration,
@@ -70,6 +71,9 @@ pub enum Fault {
     FailedSync,
     /// The same, and the process is killed before it can say so.
     LastSync,
+    /// The file system is shut down while the step syncs, if it does: the sync says that it succeeded, what it should
+    /// have written is lost, and until the power is cut nothing can be read, written or synced any more.
+    Shutdown,
 }
 
 /// Which part of what was not synced survives a power cut.
@@ -145,6 +149,7 @@ impl Sim {
                     schedule: Schedule::default(),
                     random: Random(seed),
                     fault: None,
+                    is_shut_down: false,
                     file_system: FileSystem {
                         kind: "simulated".to_owned(),
                         trust: Trust::Durable,
@@ -281,6 +286,7 @@ impl Sim {
     pub fn cut_power(&self, survival: Survival) {
         let mut state = self.world.state.lock();
         state.boot += 1;
+        state.is_shut_down = false;
         let mut random = state.random.clone();
         if let Survival::Some(seed) = survival {
             random = Random(seed);

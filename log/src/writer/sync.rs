@@ -13,6 +13,7 @@ use crate::position::Position;
 use crate::scan::{Checks, Cursor};
 use crate::segment::{Segment, file_name, sync_and_probe};
 use crate::storage::{self, Access};
+use crate::zoo::planted;
 
 /// The segment that leaders of this process sync. Not the writer's: the system tells each open file
 /// of a failure once, so whoever syncs needs one that nobody else syncs at the time.
@@ -96,14 +97,18 @@ impl Leader {
             }
         };
         control.begin_sync(place.head.position);
-        make_durable(site, control, &kept.segment, &place, kept.older)?;
-        // One of which nothing is known is not used twice: the next one may know more.
-        *self.kept.lock() = Some(kept).filter(|kept| kept.older != Older::Any);
-        control.put_mark(&DurableMark {
+        let mark = DurableMark {
             head: place.head,
             segment: place.segment,
             end: place.end,
-        });
+        };
+        if planted("mark-before-sync") {
+            control.put_mark(&mark);
+        }
+        make_durable(site, control, &kept.segment, &place, kept.older)?;
+        // One of which nothing is known is not used twice: the next one may know more.
+        *self.kept.lock() = Some(kept).filter(|kept| kept.older != Older::Any);
+        control.put_mark(&mark);
         Ok(Led::Sync)
     }
 }
@@ -136,7 +141,15 @@ pub(super) fn make_durable(
         sync_and_probe(&**segment.file(), if holds_none { 0 } else { place.offset })
     })();
     match synced {
+        Ok(()) if planted("sync-before-write") => {
+            control.raise_durable(control.word().head);
+            Ok(())
+        }
         Ok(()) => {
+            control.raise_durable(place.head.position);
+            Ok(())
+        }
+        Err(_) if planted("retry-after-failed-sync") && segment.file().sync().is_ok() => {
             control.raise_durable(place.head.position);
             Ok(())
         }

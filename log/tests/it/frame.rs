@@ -3,13 +3,15 @@
 use proptest::prelude::*;
 use tenure_log::fault::{Fault, Part};
 use tenure_log::format::{
-    Predecessor, RulesVersion, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName, WriterVersion,
+    FORMAT_VERSION, Predecessor, RulesVersion, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName,
+    WriterVersion,
 };
 use tenure_log::frame::{
     Depth, Draft, FRAME_HEADER_BYTES, Parts, Place, carry_into, decode, decode_header, encode_into,
 };
 use tenure_log::options::{BODIES_BYTES_MAX, FACTS_BYTES_MAX, TEXTS_BYTES_MAX};
 use tenure_log::position::{Chain, Epoch, Head, Incarnation, Position, Salt, StoreId, TimeMicros};
+use tenure_log::scan::{Checks, Cursor};
 
 fn place() -> Place {
     Place::in_segment(Salt([7; 16]), Position(1), Epoch(3)).at(4096)
@@ -308,4 +310,38 @@ fn a_segment_header_that_contradicts_itself_is_refused_by_field() {
     assert_eq!(with(96, &[1]), field("unused space"));
     assert_eq!(with(4091, &[1]), field("unused space"));
     assert_eq!(with(20, &1u32.to_le_bytes()), field("predecessor name"));
+}
+
+/// C3: positions have no gap, whether or not the chain is looked at: whoever leaves one out can mend the chain.
+#[test]
+fn a_frame_that_leaves_a_gap_is_refused_by_its_position() {
+    let header = SegmentHeader {
+        format: FORMAT_VERSION,
+        writer: WriterVersion(1),
+        rules: RulesVersion(1),
+        store: StoreId([5; 16]),
+        salt: Salt([7; 16]),
+        incarnation: Incarnation(1),
+        epoch: Epoch(1),
+        first: Position(1),
+        chain: Chain::born(StoreId([5; 16]), Salt([7; 16])),
+        predecessor: None,
+    };
+    let place = Place::in_segment(header.salt, header.first, header.epoch);
+    let place = place.at(SEGMENT_HEADER_BYTES as u64);
+    let skipped = Head {
+        position: header.start().position.next(),
+        ..header.start()
+    };
+    let mut bytes = Vec::new();
+    let (durable, draft) = (Position::ZERO, draft(b"facts", b"texts", b"bodies"));
+    encode_into(&mut bytes, &place, skipped, durable, Incarnation(1), &draft).expect("it fits");
+    for checks in [Checks::REPLAY, Checks::ALL] {
+        let refused = Cursor::new(&header, checks).step(&bytes).map(drop);
+        let gap = Fault::Position {
+            expected: Position(1),
+            found: Position(2),
+        };
+        assert_eq!(refused, Err(gap));
+    }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tenure_log::conformance::{follow_each_other, read};
 use tenure_log::error::Error;
 use tenure_log::format::{RulesVersion, SegmentHeader};
@@ -11,7 +12,7 @@ use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Deadline, Journal};
 use tenure_log::position::Position;
 use tenure_log::storage::sim::{Chaos, Fault, Sim, SimProcess, Survival};
-use tenure_log::storage::{Directory, FileSystem, Opening, Storage, Trust};
+use tenure_log::storage::{Access, Directory, FileSystem, Opening, Storage, Trust};
 use tenure_log::writer::site::Tuning;
 
 mod told;
@@ -226,6 +227,32 @@ fn after_a_failed_sync_the_frames_are_carried_into_a_new_segment() {
     assert!(carried > 3, "{carried} runs went on after a failed sync");
 }
 
+/// R7: the file system is shut down while a sync is under way that then says that it succeeded, at every step of the
+/// workload. Nothing is acknowledged that is gone after the next boot.
+#[test]
+fn a_sync_that_raced_a_shutdown_acknowledges_nothing() {
+    let mut met = 0;
+    for at in 0..400 {
+        let (sim, told) = (Sim::new(4), Told::default());
+        sim.set_fault(at, Fault::Shutdown);
+        let ran = sim
+            .run_one(|process| workload(process, &told))
+            .expect("not killed");
+        if sim.clear_fault() {
+            continue;
+        }
+        // A sync at the very end may be of what nobody waits for.
+        met += u32::from(ran.is_err());
+        let _context = Context(format!("shut down at step {at}"));
+        for survival in [Survival::Nothing, Survival::Some(5), Survival::LastWrite] {
+            let cut = sim.fork();
+            cut.cut_power(survival);
+            recover(&cut, &copy(&told), "after a shutdown");
+        }
+    }
+    assert!(met > 10, "{met} syncs raced a shutdown");
+}
+
 /// How many seeds the tests of chance try; a campaign sets more.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let number = |name| {
@@ -323,6 +350,40 @@ fn processes_killed_and_stopped_at_any_step_lose_and_double_nothing() {
     );
 }
 
+/// R1: what one of several writers is told is on the disk when it is told, whoever synced it: the power is cut at that
+/// moment.
+#[test]
+fn what_is_acknowledged_among_other_writers_is_synced_at_that_moment() {
+    let mut judged = 0;
+    for seed in seeds(120) {
+        let (sim, told) = (Sim::new(seed), Told::default());
+        let _context = Context(format!("seed {seed}"));
+        let cuts = Mutex::new(Vec::new());
+        let bodies = (0..3).map(|number| {
+            let (sim, told, cuts) = (&sim, &told, &cuts);
+            let body: Body<'_> = Box::new(move |process| {
+                let log = open_patiently(&process)?;
+                for index in 0..4 {
+                    told.append(&log, &format!("{number}:{index}"))?;
+                    let cut = sim.fork();
+                    cut.cut_power(Survival::Nothing);
+                    cuts.lock().push((cut, copy(told)));
+                }
+                Ok(())
+            });
+            body
+        });
+        for ended in sim.run(Chaos::default(), bodies.collect()) {
+            ended.expect("nobody kills it").expect("no fault");
+        }
+        for (cut, told) in cuts.into_inner() {
+            recover(&cut, &told, "after power");
+            judged += 1;
+        }
+    }
+    assert!(judged > 0 && judged % 12 == 0, "{judged} moments");
+}
+
 /// The same with syncs that fail by chance: R6.
 #[test]
 fn failed_syncs_among_stopped_processes_lose_and_double_nothing() {
@@ -390,6 +451,36 @@ fn lock_files_removed_among_living_writers_lose_and_double_nothing() {
         raised += usize::from(sim.bytes_of("locks/2").is_some());
     }
     assert!(raised > 20, "{raised} runs raised the epoch");
+}
+
+/// C21: the same with somebody who puts another file in the place of each lock: two processes must never hold two files of
+/// one name.
+#[test]
+fn lock_files_replaced_among_living_writers_lose_and_double_nothing() {
+    for seed in seeds(150) {
+        let chaos = Chaos {
+            kill_one_in: 300,
+            stop_one_in: 60 + seed % 300,
+            kills_max: 1,
+            ..Chaos::default()
+        };
+        let replacer: Body<'_> = Box::new(|process| {
+            for _ in 0..3 {
+                let Ok(dir) = process.directory(Path::new(STORE), Opening::Existing) else {
+                    continue;
+                };
+                (0..60).for_each(|_| process.step());
+                for name in dir.list("locks").unwrap_or_default() {
+                    let name = format!("locks/{name}");
+                    // Whoever removes it too is as welcome.
+                    let _ = dir.remove(&name);
+                    let _ = dir.open(&name, Access::CreateNew);
+                }
+            }
+            Ok(())
+        });
+        run_chaos(seed, chaos, 3, vec![replacer]);
+    }
 }
 
 /// What goes round in a circle ends with a message, not with the memory of the machine.

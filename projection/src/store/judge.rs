@@ -11,13 +11,14 @@ use tenure_core::id::{Moment, Position};
 use tenure_core::limits::REFUSED_BODY_BYTES_MAX;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::text::Texts;
-use tenure_log::frame::Draft;
+use tenure_log::frame::{Draft, Frame};
 use tenure_log::journal::Tail;
 use tenure_log::position::Head;
 use tenure_log::recovery::Torn;
 
 use crate::entry;
 use crate::error::Error;
+use crate::zoo::planted;
 
 use super::answer::{Answer, answer, standing};
 use super::group::Verdict;
@@ -44,7 +45,8 @@ pub(super) fn judge<'j>(
 ) -> Result<(Vec<Judged>, Vec<Draft>), Error> {
     // Between the head this handle knew and the lock, another thread of this process may have read on.
     let read = live.head.position;
-    for frame in tail.frames.iter().filter(|f| f.header.position > read) {
+    let unread = |f: &&Frame| f.header.position > read && !planted("decided-before-the-lock");
+    for frame in tail.frames.iter().filter(unread) {
         live.fold(&frame.by_ref())?;
     }
     if tail.incarnation.0 != live.state.incarnation {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::storage::{self, Access, BootId, Directory, FileIdentity, Storage};
+use crate::zoo::planted;
 
 /// The file that says where the store lives.
 pub const HOME_NAME: &str = "home";
@@ -102,7 +103,7 @@ pub(super) fn judge(storage: &dyn Storage, dir: &dyn Directory, host: &[u8]) -> 
     let mut bytes = vec![0; HOME_BYTES_MAX];
     let read = storage::read_full(&*file, &mut bytes, 0).map_err(failed)?;
     match Home::decode(&bytes[..read]) {
-        Some(home) if home.is(&here) => Ok(()),
+        Some(home) if home.is(&here) || planted("home-not-looked-at") => Ok(()),
         Some(home) => Err(Error::HomeChanged {
             was: home.path,
             is: here.path,

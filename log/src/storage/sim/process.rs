@@ -67,6 +67,14 @@ fn enter<'w>(world: &'w World, id: u32, step: &'static str) -> io::Result<MutexG
 }
 
 impl State {
+    /// The answer of a file system that was shut down.
+    fn is_up(&self) -> io::Result<()> {
+        match self.is_shut_down {
+            true => Err(io::Error::from_raw_os_error(5)),
+            false => Ok(()),
+        }
+    }
+
     /// The fault planned for the step that is made, if it is of this kind.
     fn fault_now(&mut self, of_kind: impl Fn(Fault) -> bool) -> Option<Fault> {
         let (at, fault) = self.fault?;
@@ -226,6 +234,7 @@ impl Directory for SimDirectory {
 
     fn sync(&self, name: &str) -> io::Result<()> {
         let mut state = enter(&self.world, self.id, "sync folder")?;
+        state.is_up()?;
         state.image.sync_folder(name);
         Ok(())
     }
@@ -258,13 +267,14 @@ impl Drop for SimFile {
 
 impl StoredFile for SimFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        Ok(enter(&self.world, self.id, "read")?
-            .image
-            .read(self.inode, into, offset))
+        let state = enter(&self.world, self.id, "read")?;
+        state.is_up()?;
+        Ok(state.image.read(self.inode, into, offset))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = enter(&self.world, self.id, "write")?;
+        state.is_up()?;
         match state.fault_now(|fault| matches!(fault, Fault::NoSpace | Fault::Short(_))) {
             Some(Fault::Short(taken)) if taken < bytes.len() && taken > 0 => {
                 // Whoever goes on writing finds the disk full.
@@ -283,6 +293,11 @@ impl StoredFile for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = enter(&self.world, self.id, "sync")?;
+        state.is_up()?;
+        if state.fault_now(|fault| fault == Fault::Shutdown).is_some() {
+            state.is_shut_down = true;
+            return Ok(());
+        }
         let planned = state.fault_now(|fault| matches!(fault, Fault::FailedSync | Fault::LastSync));
         if planned == Some(Fault::LastSync) {
             state.fault = Some((state.steps, Fault::Kill));
