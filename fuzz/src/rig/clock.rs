@@ -88,9 +88,11 @@ impl Holders {
     /// Ends one, and begins another.
     fn turn(&mut self, dice: &mut Dice) -> std::io::Result<()> {
         let which = dice.roll(self.0.len() as u64) as usize;
-        let mut ended = std::mem::replace(&mut self.0[which], Self::one()?);
-        ended.kill()?;
-        ended.wait().map(drop)
+        let new = Self::one()?;
+        let mut ended = std::mem::replace(&mut self.0[which], new);
+        let killed = ended.kill();
+        ended.wait()?;
+        killed
     }
 }
 

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use tenure_log::conformance::{append, follow_each_other, read};
 use tenure_log::format::SegmentHeader;
-use tenure_log::journal::Journal;
 use tenure_log::position::Position;
 
 use crate::segment_log::Store;

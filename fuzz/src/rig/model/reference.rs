@@ -171,7 +171,9 @@ impl Reference {
                 reviews += u64::from(is_reply || envelope.kind == Kind::Review);
             }
         }
-        (0..reviews).for_each(|_| drop(self.put(name, Kind::Review)));
+        for _ in 0..reviews {
+            self.put(name, Kind::Review);
+        }
         Ok(Some(generation))
     }
 
@@ -226,7 +228,9 @@ impl Reference {
             .iter()
             .any(|d| d.to == name && d.stage != Stage::Over);
         let mut mail = self.envelopes.iter();
-        let has_mail = mail.any(|e| is_open(e) && e.kind != Kind::Notice);
+        // What was delivered is not pending any more.
+        let is_pending = |e: &Envelope| e.to == name && e.mail == Mail::Pending;
+        let has_mail = mail.any(|e| is_pending(e) && e.kind != Kind::Notice);
         if if_idle && (has_work || has_mail) {
             return Err("open-obligations");
         }
