@@ -91,6 +91,8 @@ macro_rules! wire_kinds {
             impl $crate::codec::plain::Plain for $variant {
                 #[inline]
                 fn plain(bytes: &mut &[u8]) -> Option<Self> {
+                    // A kind may have no fields.
+                    let _ = &bytes;
                     Some(Self { $($field: $crate::codec::plain::Plain::plain(bytes)?,)* })
                 }
             }

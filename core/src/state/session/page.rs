@@ -12,6 +12,7 @@ use crate::generation::{Epoch, Generation};
 use crate::history::{HistoryHash, Point};
 use crate::holder::{Bearing, BootId, HostId, Process, Source};
 use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, SessionNo, Time};
+use crate::seal::Seal;
 use crate::state::history::History;
 use crate::state::tree::{Tree, TreeStanding};
 use crate::text::Symbol;
@@ -185,6 +186,7 @@ impl Left<'_> {
             name: self.symbol()?,
             aliases: self.list(Self::symbol)?,
             generation: self.generation()?,
+            seal: self.option(|left| left.array().map(Seal))?,
             retired: self.flag()?,
             holder: self.option(Self::holder)?,
             root: SessionNo(self.number()?),
@@ -277,6 +279,7 @@ mod tests {
         let mut session = Session::blank();
         session.aliases = vec![Symbol::of(1), Symbol::of(2)];
         session.generation = generation;
+        session.seal = Some(Seal([6; 16]));
         session.holder = Some(holder(2));
         session.parent = Some(SessionNo(3));
         session.tree.grown = true;
