@@ -16,7 +16,7 @@ use crate::error::Error;
 const FRAMES_MIN: u64 = 16 << 10;
 /// Entries handed over at once: few enough that all batches stay in a processor's cache, and many enough that what
 /// waiting for one another costs is little beside folding them.
-const BATCH_ENTRIES: usize = 512;
+const BATCH_ENTRIES: usize = 256;
 /// Batches on their way; the reading stops when all are full. This bounds the memory, whatever the log's length.
 const BATCHES: usize = 4;
 

@@ -168,6 +168,7 @@ fn first_half(hash: &blake3::Hash) -> [u8; 16] {
 ///
 /// # Errors
 /// [`Fault::Short`], [`Fault::Version`] or [`Fault::Fence`].
+#[inline]
 pub fn decode_fence(facts: &[u8], incarnation: u64) -> Result<Fence, Fault> {
     let bytes: &[u8; FENCE_BYTES] = facts.first_chunk().ok_or(Fault::Short(facts.len()))?;
     let [kind, flags, version, zero, ..] = *bytes;
