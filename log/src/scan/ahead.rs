@@ -15,8 +15,8 @@ pub(crate) struct Ahead {
     lanes: Lanes,
 }
 
-/// Frames looked at first: more than most tails have.
-const REACH: usize = 8;
+/// Frames looked at first, and twice as many each time: who looks for one does not pay for more.
+const REACH: usize = 1;
 
 impl Ahead {
     pub(crate) fn new() -> Ahead {
