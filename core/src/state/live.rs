@@ -201,8 +201,7 @@ impl Live {
         if self.own.is_empty() {
             return self.kept.lay_out(layout);
         }
-        let all: Paged<Dispatch> = self.values().cloned().collect();
-        all.lay_out(layout)
+        layout.list(self.len, self.values())
     }
 
     /// Reads what [`Live::lay_out`] wrote.

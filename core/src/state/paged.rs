@@ -330,10 +330,7 @@ impl Item for Note {
 /// When a page cannot be had any more, or one is too long.
 pub fn lay_out(lists: &[&Paged<Note>]) -> Result<Layout, codec::Error> {
     let mut layout = Layout::default();
-    let lists = lists.iter();
-    let laid = lists
-        .map(|list| list.lay_out(&mut layout))
-        .collect::<Result<(), _>>();
+    let laid = lists.iter().try_for_each(|list| list.lay_out(&mut layout));
     laid.map_err(codec::Error::encoding)?;
     Ok(layout)
 }
@@ -372,6 +369,25 @@ impl Layout {
     /// Whatever the encoder says.
     pub(crate) fn note<V: Encode>(&mut self, value: V) -> Result<(), EncodeError> {
         codec::append(&mut self.head, &value)
+    }
+
+    /// Writes so many items down, as [`Paged::lay_out`] writes those of its pages.
+    ///
+    /// # Errors
+    /// When a page is too long.
+    pub(super) fn list<'i, T: Item + 'i>(
+        &mut self,
+        len: usize,
+        mut items: impl Iterator<Item = &'i T>,
+    ) -> Result<(), EncodeError> {
+        self.note(len as u64)?;
+        for _ in 0..len.div_ceil(T::ROWS) {
+            let page: Vec<&T> = items.by_ref().take(T::ROWS).collect();
+            let mut bytes = Vec::new();
+            codec::append(&mut bytes, &page)?;
+            self.add(&bytes, false)?;
+        }
+        Ok(())
     }
 
     fn add(&mut self, page: &[u8], quiet: bool) -> Result<(), EncodeError> {

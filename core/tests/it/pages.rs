@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::codec;
+use tenure_core::id::DispatchNo;
 use tenure_core::state::paged::{Item, Layout, Paged, Shelf, Span};
-use tenure_core::state::{RefusalRecord, State};
-use tenure_core::text::Pool;
+use tenure_core::state::{Dispatch, RefusalRecord, State};
+use tenure_core::text::{Pool, Text};
 
 /// Pages in memory; counts which were asked for.
 struct Kept {
@@ -32,7 +33,7 @@ impl Shelf for Kept {
     }
 }
 
-/// Enough texts, records and names for several pages of each.
+/// Enough texts, records, live dispatches and names for several pages of each.
 fn state() -> State {
     let mut state = State::new();
     for n in 0..1000_u32 {
@@ -42,6 +43,13 @@ fn state() -> State {
             subject,
             ..RefusalRecord::blank()
         });
+    }
+    for n in 1..=40_u64 {
+        let dispatch = Dispatch {
+            item: Text::from(format!("item {n}").as_bytes()),
+            ..Dispatch::blank()
+        };
+        state.live.insert(DispatchNo(n * n), dispatch);
     }
     state
 }

@@ -188,7 +188,7 @@ pub(crate) fn extend(
     let covered = past.kept.head.position;
     if covered >= head.position {
         past.walk(&**source, &mut keys, head)?;
-        return keys.save(&**source, head);
+        return keys.save(&**source, (head, None));
     }
     let mut settled = match settled.filter(|settled| settled.since <= covered) {
         Some(settled) => settled,
@@ -205,9 +205,10 @@ pub(crate) fn extend(
         }
     };
     let rows = rows(&settled, past.runs.covered().position);
+    let head_at = (head, past.marks.newest());
     past.marks.save(&**source)?;
-    keys.save(&**source, head)?;
-    past.runs.extend(&**source, head, rows)?;
+    keys.save(&**source, head_at)?;
+    past.runs.extend(&**source, head_at, rows)?;
     Kept::save(head, &layout, source.identity()?.store, source.blobs())
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tenure_core::codec::v1;
 use tenure_core::id::Position;
 use tenure_log::frame::{Depth, FrameRef};
+use tenure_log::journal::Landmark;
 use tenure_log::position::{self, Head};
 
 use crate::call::IdempotencyKey;
@@ -143,12 +144,17 @@ impl Fresh {
         Ok(())
     }
 
-    /// Writes them down. Those of every frame up to `head`, which has to be durable, were taken in.
-    pub fn save(self, source: &dyn Source, head: Head) -> Result<(), Error> {
+    /// Writes them down. Those of every frame up to `head`, which has to be durable, were taken in; it may be known to
+    /// stand at `mark`.
+    pub fn save(
+        self,
+        source: &dyn Source,
+        (head, mark): (Head, Option<Landmark>),
+    ) -> Result<(), Error> {
         if self.covered() >= head.position {
             return Ok(());
         }
-        self.runs.extend(source, head, self.rows)
+        self.runs.extend(source, (head, mark), self.rows)
     }
 }
 

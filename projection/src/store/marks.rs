@@ -79,13 +79,22 @@ fn near(source: &dyn Source, at: Position) -> Option<Landmark> {
 
 /// Landmarks found on the way along the log.
 #[derive(Default)]
-pub(crate) struct Marks(Vec<Landmark>);
+pub(crate) struct Marks {
+    found: Vec<Landmark>,
+    newest: Option<Landmark>,
+}
 
 impl Marks {
     /// Takes in where the newest frame of a walk stands.
     pub fn note(&mut self, at: Option<Landmark>) {
-        self.0
+        self.newest = at;
+        self.found
             .extend(at.filter(|at| at.head.position.0.is_multiple_of(STRIDE)));
+    }
+
+    /// Where the newest frame of the walk stands, as far as that is known.
+    pub fn newest(&self) -> Option<Landmark> {
+        self.newest
     }
 
     /// Writes them down beside those of before.
@@ -95,7 +104,7 @@ impl Marks {
     pub fn save(self, source: &dyn Source) -> Result<(), Error> {
         let (blobs, store) = (source.blobs(), source.identity()?.store);
         let mut files: BTreeMap<u64, Vec<(usize, Landmark)>> = BTreeMap::new();
-        for mark in self.0 {
+        for mark in self.found {
             let (file, slot) = place(mark.head.position);
             files.entry(file).or_default().push((slot, mark));
         }

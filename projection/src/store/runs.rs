@@ -4,7 +4,7 @@
 //! fit the log, or a page that is not what was written, is as good as none, and the frames are read instead.
 //!
 //! ```text
-//! page 0  magic:8 row_bytes:8 store:16 after:8 until:8 chain:16 rows:8 ... check:4
+//! page 0  magic:8 row_bytes:8 store:16 after:8 until:8 chain:16 rows:8 landmark:56 ... check:4
 //! page n  row* ... check:4           check = CRC-32 of the number of the page, page 0's check, and the page
 //! ```
 
@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use tenure_log::journal::Blobs;
+use tenure_log::frame::Depth;
+use tenure_log::journal::{Blobs, Landmark};
 use tenure_log::position::{Chain, Head, Position, StoreId};
 use tenure_log::storage::SealedBytes;
 
@@ -45,6 +46,8 @@ struct Run {
     after: Position,
     head: Head,
     rows: usize,
+    /// Where the frame of its head stands, for whoever looks whether it does; zeros where that was not known.
+    mark: Landmark,
     check: [u8; CHECK_BYTES],
     file: Arc<dyn SealedBytes>,
 }
@@ -96,6 +99,7 @@ impl Run {
             after: Position(after),
             head,
             rows: usize::try_from(word(64)?).ok()?,
+            mark: Landmark::from_bytes(first[72..].first_chunk()?),
             check: *file.bytes()[ROOM..].first_chunk()?,
             file: Arc::clone(&file),
         })
@@ -105,6 +109,7 @@ impl Run {
         blobs: &dyn Blobs,
         store: StoreId,
         (after, head): (Position, Head),
+        mark: Option<Landmark>,
         rows: &[&[u8]],
     ) -> Result<String, Error> {
         let mut bytes = Vec::with_capacity((rows.len() / per_page::<R>() + 2) * PAGE_BYTES);
@@ -115,6 +120,7 @@ impl Run {
         bytes.extend_from_slice(&head.position.0.to_le_bytes());
         bytes.extend_from_slice(&head.chain.0);
         bytes.extend_from_slice(&(rows.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&mark.map_or([0; Landmark::BYTES], |mark| mark.to_bytes()));
         bytes.resize(ROOM, 0);
         let seed = check(0, &[], &bytes);
         bytes.extend_from_slice(&seed);
@@ -128,6 +134,15 @@ impl Run {
         let name = format!("{}{after}-{}", R::PREFIX, head.position);
         blobs.write_atomic(&name, &bytes)?;
         Ok(name)
+    }
+
+    /// Whether the log has its head.
+    fn stands(&self, source: &dyn Source) -> Result<bool, Error> {
+        let marked = self.mark.head == self.head;
+        if marked && source.read_behind(&self.mark, Depth::Facts)?.is_some() {
+            return Ok(true);
+        }
+        stands(source, self.head)
     }
 
     fn pages<R: Rows>(&self) -> u64 {
@@ -221,7 +236,7 @@ impl<R: Rows> Runs<R> {
         for ((after, _), name) in &files {
             if *after == found.covered().position.0
                 && let Some(run) = Run::open::<R>(blobs, name, store)
-                && stands(source, run.head)?
+                && run.stands(source)?
             {
                 found.runs.push(run);
             }
@@ -244,33 +259,42 @@ impl<R: Rows> Runs<R> {
         Some(all)
     }
 
-    /// Writes down the rows of the frames behind [`Runs::covered`] and up to `head`, which has to be durable, and
-    /// removes the files that are then not needed. A file is merged into the one before unless that is twice as
-    /// long, so that there are few of them and a row is written a few times in all.
+    /// Writes down the rows of the frames behind [`Runs::covered`] and up to `head`, which has to be durable and may be
+    /// known to stand at `mark`, and removes the files that are then not needed. A file is merged into the one before
+    /// unless that is twice as long, so that there are few of them and a row is written a few times in all.
     ///
     /// # Errors
     /// When a file cannot be written, listed or removed.
     pub fn extend(
         mut self,
         source: &dyn Source,
-        head: Head,
-        mut rows: Vec<Box<[u8]>>,
+        (head, mark): (Head, Option<Landmark>),
+        mut fresh: Vec<Box<[u8]>>,
     ) -> Result<(), Error> {
         let blobs = source.blobs();
-        let mut after = self.covered().position;
-        while let Some(last) = self.runs.pop_if(|run| run.rows <= 2 * rows.len()) {
-            let pages = 1..=last.pages::<R>();
-            let older: Option<Vec<_>> = pages.map(|n| last.rows::<R>(n)).collect();
+        let (mut after, mut count) = (self.covered().position, fresh.len());
+        let mut merged = Vec::new();
+        while let Some(last) = self.runs.pop_if(|run| run.rows <= 2 * count) {
+            count += last.rows;
+            after = last.after;
+            merged.push(last);
+        }
+        fresh.sort_unstable();
+        let mut rows: Vec<&[u8]> = Vec::with_capacity(count);
+        for run in &merged {
+            let pages = 1..=run.pages::<R>();
+            let older: Option<Vec<_>> = pages.map(|n| run.rows::<R>(n)).collect();
             let Some(older) = older else {
                 // What it stands for is read from the log by whoever asks.
-                return Ok(blobs.remove(&last.name)?);
+                return Ok(blobs.remove(&run.name)?);
             };
-            rows.extend(older.into_iter().flatten().map(Box::from));
-            after = last.after;
+            rows.extend(older.into_iter().flatten());
         }
-        rows.sort_unstable();
-        let rows: Vec<&[u8]> = rows.iter().map(|row| &**row).collect();
-        let saved = Run::save::<R>(blobs, source.identity()?.store, (after, head), &rows)?;
+        rows.extend(fresh.iter().map(|row| &**row));
+        // Each file is in order already, which this way of sorting makes use of.
+        rows.sort();
+        let store = source.identity()?.store;
+        let saved = Run::save::<R>(blobs, store, (after, head), mark, &rows)?;
         for name in blobs.list()? {
             let over = bounds::<R>(&name).is_some_and(|(_, until)| until <= head.position.0);
             let kept = name == saved || self.runs.iter().any(|run| run.name == name);
