@@ -85,11 +85,7 @@ pub const BUGS: &[Bug] = &[
     bug(
         "cut-at-first-bad-frame",
         "a bad frame that was durable is taken for a torn tail",
-        &[
-            CORRUPTION,
-            it("log", "recovery::"),
-            Guard::Rig("corruption"),
-        ],
+        &[it("log", "recovery::"), Guard::Rig("corruption")],
     ),
     bug(
         "file-length-trusted",
