@@ -6,16 +6,18 @@ use alloc::vec::Vec;
 use crate::command::{Bearer, Label, Outcome, Ref, Settlement};
 use crate::disclosure::{Peer, Rule};
 use crate::generation::{Epoch, Generation};
-use crate::history::{Activity, BodyDigest, HistoryHash, Point};
+use crate::history::{Activity, HistoryHash, Point};
 use crate::holder::{Bearing, Evidence};
-use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
+use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, RoleNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, RoleScope};
 use crate::seal::Seal;
-use crate::text::{BodyId, TextId, Texts};
+use crate::text::{BodyId, TextId};
 
+mod entry;
 mod fence;
 
+pub use entry::Entry;
 pub use fence::{Fence, FenceKind, TreeFence};
 
 /// The first kind number that touches no decision.
@@ -580,25 +582,4 @@ wire_enum! {
         /// The session that delegated it was retired: live dispatches are cancelled too (DIS-11).
         ParentCancelled = 2 "parent-cancelled",
     }
-}
-
-/// What one frame says, as a replay needs it: the texts, the digests of the bodies, and the events. The input is
-/// skipped.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Entry {
-    /// Where it stands and when it was written.
-    pub at: Moment,
-    /// The incarnation it was written in.
-    pub incarnation: u64,
-    /// What it claims to stand on.
-    pub fence: Fence,
-    /// Its texts.
-    pub texts: Texts,
-    /// The digests of its bodies, which are not read.
-    pub bodies: Vec<BodyDigest>,
-    /// Its events, in order.
-    pub events: Vec<Event>,
-    /// The first event kind below 32768 that this program does not know. Such an entry grants nothing, and
-    /// a program that met one never appends (LOG-7).
-    pub unknown: Option<u16>,
 }

@@ -117,18 +117,11 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         bodies,
         time: store.now(),
     };
-    if let Some(key) = &call.key {
-        if key.0.is_empty() {
-            return Err(Error::Empty("an idempotency key").into());
-        }
-        within("the idempotency key", key.0.len(), limits::KEY_BYTES_MAX)?;
-        let payload = payload::digest(&request);
-        request.input.key = Some(Key {
-            digest: keys::digest(key),
-            payload,
-            taken: None,
-        });
-    }
+    request.input.key = call
+        .key
+        .as_ref()
+        .map(|key| recorded(key, &request))
+        .transpose()?;
     let mut prepared = Prepared {
         request,
         encoded: None,
@@ -143,6 +136,19 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
     }
     prepared.encoded = Some(entry::encode(Some(&store.0.nonces), &prepared.request)?);
     Ok(prepared)
+}
+
+/// A key as a log has it, with what the call says.
+fn recorded(key: &IdempotencyKey, request: &Request) -> Result<Key, Error> {
+    if key.0.is_empty() {
+        return Err(Error::Empty("an idempotency key"));
+    }
+    within("the idempotency key", key.0.len(), limits::KEY_BYTES_MAX)?;
+    Ok(Key {
+        digest: keys::digest(key),
+        payload: payload::digest(request),
+        taken: None,
+    })
 }
 
 /// The secret of a grant in a sealed store: as chosen, else one that nobody has seen.
