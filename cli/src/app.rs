@@ -205,10 +205,24 @@ pub enum Command {
     Install(operate::install::Args),
     /// What an agent host calls at its events: reads a payload, asks the ledger, answers the host
     Hook(hook::Args),
+    /// Keep the store open and carry changes out for others, who ask over a socket in its directory
+    Serve(operate::serve::Args),
     /// Completions for a shell
     Completions(operate::completions::Args),
     /// Man pages
     Man(operate::man::Args),
+}
+
+/// Carries a command out to its end: what stops it is told.
+pub fn carry_out(command: Command, ctx: &mut Context) -> Exit {
+    let result = command.run(ctx);
+    match result.and_then(|exit| ctx.out.flush().map(|()| exit)) {
+        Ok(exit) => exit,
+        Err(stop) => {
+            ctx.out.stopped(&stop);
+            stop.exit()
+        }
+    }
 }
 
 /// The groups of `--help`, in order.
@@ -251,7 +265,15 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Operate",
-        &["doctor", "guard", "install", "hook", "completions", "man"],
+        &[
+            "doctor",
+            "guard",
+            "install",
+            "hook",
+            "serve",
+            "completions",
+            "man",
+        ],
     ),
 ];
 
@@ -350,6 +372,7 @@ impl Command {
             Self::Guard(args) => args.run(ctx),
             Self::Install(args) => args.run(ctx),
             Self::Hook(args) => args.run(ctx),
+            Self::Serve(args) => args.run(ctx),
             Self::Completions(args) => args.run(ctx),
             Self::Man(args) => args.run(ctx),
         }

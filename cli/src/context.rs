@@ -20,11 +20,14 @@ use crate::exit::Cause;
 use crate::fault::{Fault, Stop, of_failure, of_store, shell_word};
 use crate::input::{self, Keyed};
 use crate::output::Output;
+use crate::served;
 
 /// What every command works with.
 pub struct Context {
     global: Global,
     host: Arc<dyn Host>,
+    /// The store that a server keeps open.
+    served: Option<Store>,
     /// Where answers go.
     pub out: Output,
 }
@@ -43,6 +46,18 @@ impl Context {
         Self {
             global,
             host: Arc::new(System::of_this_user()),
+            served: None,
+            out,
+        }
+    }
+
+    /// For a command that a server carries out on a store that it keeps open.
+    #[must_use]
+    pub fn serving(global: Global, store: Store, host: Arc<dyn Host>, out: Output) -> Self {
+        Self {
+            global,
+            host,
+            served: Some(store),
             out,
         }
     }
@@ -141,6 +156,9 @@ impl Context {
     }
 
     fn open(&self, create: bool) -> Result<Store, Stop> {
+        if let Some(store) = &self.served {
+            return Ok(store.clone());
+        }
         let dir = self.dir()?;
         let options = self.options(&dir).create(create);
         Store::open(&options, self.host()).map_err(|error| of_store(&error, &dir).into())
@@ -152,7 +170,7 @@ impl Context {
     /// When it cannot be opened.
     pub fn reading(&self) -> Result<Reader, Stop> {
         let dir = self.dir()?;
-        Reader::open(&dir, self.host())
+        Reader::open(&served::place(&dir), self.host())
             .map_err(|error| of_store(&error, &dir).into())
     }
 
@@ -203,13 +221,14 @@ impl Context {
         wait: Option<Deadline>,
     ) -> Result<Done, Stop> {
         let Mutation {
-            verb,
+            mut verb,
             token,
             force,
             key,
             require,
             secret,
         } = mutation;
+        served::settle(&mut verb);
         let carried = carried(&verb);
         let mut call = Call::new(verb).until(self.deadline()?);
         call.token = token;

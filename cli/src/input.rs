@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use crate::clock::{self, When};
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
 use crate::private_file;
+use crate::served;
 
 /// The token under which a command is given.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -164,10 +165,10 @@ pub fn token(given: Option<&OsStr>) -> Result<Option<Token>, Stop> {
     if let Some(given) = given {
         return parse_token(given).map(Some);
     }
-    if let Some(path) = std::env::var_os("TENURE_TOKEN_FILE").filter(|p| !p.is_empty()) {
+    if let Some(path) = served::variable("TENURE_TOKEN_FILE").filter(|p| !p.is_empty()) {
         return private_file::read_token(Path::new(&path)).map(Some);
     }
-    let Some(text) = std::env::var_os("TENURE_TOKEN").filter(|t| !t.is_empty()) else {
+    let Some(text) = served::variable("TENURE_TOKEN").filter(|t| !t.is_empty()) else {
         return Ok(None);
     };
     text.to_string_lossy().parse().map(Some).map_err(|fault| {
@@ -218,13 +219,14 @@ pub fn text_up_to(given: &OsStr, bytes_max: usize) -> Result<Vec<u8>, Stop> {
         if STDIN_TAKEN.replace(true) {
             return Err(Fault::usage("standard input (`-`) was named twice").into());
         }
-        return bounded(io::stdin().lock(), Path::new("standard input"), bytes_max);
+        return bounded(served::input(), Path::new("standard input"), bytes_max);
     }
     match bytes.strip_prefix(b"@") {
         Some(literal) if literal.starts_with(b"@") => Ok(literal.to_vec()),
         Some(path) => {
             let path = Path::new(OsStr::from_bytes(path));
-            let file = File::open(path).map_err(|source| Fault::file("read", path, source))?;
+            let file = File::open(served::place(path))
+                .map_err(|source| Fault::file("read", path, source))?;
             bounded(file, path, bytes_max)
         }
         None => Ok(bytes.to_vec()),

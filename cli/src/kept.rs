@@ -12,6 +12,7 @@ use tenure_projection::host::state_directory;
 use crate::context::Context;
 use crate::fault::{Fault, Stop};
 use crate::private_file::{self, PrivateFile};
+use crate::served;
 
 /// Keeps a token, if it has a secret, in place of an older one of its session.
 ///
@@ -38,7 +39,7 @@ pub fn token_of(ctx: &Context, name: &Name) -> Option<Token> {
 /// The file of a session, named by a digest of the store and the session, which may have a long name. Not in the store:
 /// whoever copies or bundles that takes no secret along.
 fn place(ctx: &Context, name: &Name) -> Option<PathBuf> {
-    let store = std::path::absolute(ctx.dir().ok()?).ok()?;
+    let store = std::path::absolute(served::place(&ctx.dir().ok()?)).ok()?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(store.as_os_str().as_bytes());
     hasher.update(&[0]);

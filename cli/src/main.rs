@@ -22,9 +22,10 @@ mod output;
 mod private_file;
 #[cfg(test)]
 mod reference;
+mod served;
 mod zoo;
 
-use app::{App, Command};
+use app::{App, Command, carry_out};
 use context::Context;
 use exit::Exit;
 use fault::{Fault, Stop};
@@ -46,11 +47,9 @@ fn main() -> ExitCode {
     let command = app
         .command
         .unwrap_or(Command::Status(command::look::status::Args::default()));
-    let result = command
-        .run(&mut ctx)
-        .and_then(|exit| ctx.out.flush().map(|()| exit));
-    let exit = match result {
-        Ok(exit) => exit,
+    let exit = match served::ask(&mut ctx, &command) {
+        Ok(Some(exit)) => exit,
+        Ok(None) => carry_out(command, &mut ctx),
         Err(stop) => {
             ctx.out.stopped(&stop);
             stop.exit()

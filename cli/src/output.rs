@@ -5,8 +5,9 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anstream::AutoStream;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use tenure_projection::core::redaction;
 
@@ -36,18 +37,89 @@ pub const PLAIN: Style = Style::new();
 pub struct Output {
     json: bool,
     quiet: bool,
-    out: BufWriter<AutoStream<io::Stdout>>,
+    out: BufWriter<Stream>,
+    err: Stream,
+}
+
+/// Where text goes, with colour or without.
+type Stream = AutoStream<Box<dyn Write + Send>>;
+
+/// What was printed by a command that somebody else asked for.
+#[derive(Default)]
+pub struct Captured([Arc<Mutex<Vec<u8>>>; 2]);
+
+impl Captured {
+    /// What was printed on standard output, and on standard error.
+    #[must_use]
+    pub fn taken(self) -> [String; 2] {
+        self.0.map(|printed| {
+            let bytes =
+                std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    }
+}
+
+/// One of two streams that are captured.
+struct Capturing(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Capturing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut printed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Output {
     /// Standard output, in JSON or for people; `quiet` keeps what is only said to people back.
     #[must_use]
     pub fn new(json: bool, quiet: bool) -> Self {
+        // What the options, the environment and the terminal come to is asked of the streams themselves.
+        let [out, err] = [
+            AutoStream::choice(&io::stdout()),
+            AutoStream::choice(&io::stderr()),
+        ];
         Self {
             json,
             quiet,
-            out: BufWriter::new(anstream::stdout()),
+            out: BufWriter::new(AutoStream::new(Box::new(io::stdout()), out)),
+            err: AutoStream::new(Box::new(io::stderr()), err),
         }
+    }
+
+    /// Nowhere: what is printed can be taken afterwards. `color` says whether either stream may have colour.
+    #[must_use]
+    pub fn captured(json: bool, quiet: bool, color: [bool; 2]) -> (Self, Captured) {
+        let captured = Captured::default();
+        let stream = |n: usize| -> Stream {
+            let choice = match color[n] {
+                true => ColorChoice::AlwaysAnsi,
+                false => ColorChoice::Never,
+            };
+            AutoStream::new(Box::new(Capturing(Arc::clone(&captured.0[n]))), choice)
+        };
+        let out = Self {
+            json,
+            quiet,
+            out: BufWriter::new(stream(0)),
+            err: stream(1),
+        };
+        (out, captured)
+    }
+
+    /// Whether standard output and standard error may have colour.
+    #[must_use]
+    pub fn colors(&self) -> [bool; 2] {
+        let colored = |choice| !matches!(choice, ColorChoice::Never);
+        [
+            colored(self.out.get_ref().current_choice()),
+            colored(self.err.current_choice()),
+        ]
     }
 
     /// Whether answers are JSON.
@@ -61,7 +133,7 @@ impl Output {
         // Whoever does not read it loses nothing of the answer.
         let _ = self.flush();
         let text = text.to_string();
-        let _ = writeln!(anstream::stderr(), "{WARN}{}{WARN:#}", escape::line(&text));
+        let _ = writeln!(self.err, "{WARN}{}{WARN:#}", escape::line(&text));
     }
 
     /// Whether only what a script needs is printed.
@@ -174,22 +246,28 @@ impl Output {
             };
             self.object(&object).and_then(|()| self.flush())
         } else {
-            self.flush().and_then(|()| complain(stop))
+            self.flush().and_then(|()| self.complain(stop))
         };
     }
-}
 
-fn complain(stop: &Stop) -> Result<(), Stop> {
-    let mut err = BufWriter::new(anstream::stderr());
-    let lines = match stop {
-        Stop::Refused(refusal) => human::refusal(refusal),
-        Stop::Failed(fault) => failed(fault),
-        Stop::OutputClosed => return Ok(()),
-    };
-    for (style, line) in lines {
-        writeln!(err, "{style}{}{style:#}", escape::line(&line))?;
+    fn complain(&mut self, stop: &Stop) -> Result<(), Stop> {
+        let lines = match stop {
+            Stop::Refused(refusal) => human::refusal(refusal),
+            Stop::Failed(fault) => failed(fault),
+            Stop::OutputClosed => return Ok(()),
+        };
+        let mut err = BufWriter::new(&mut self.err);
+        for (style, line) in lines {
+            writeln!(err, "{style}{}{style:#}", escape::line(&line))?;
+        }
+        Ok(err.flush()?)
     }
-    Ok(err.flush()?)
+
+    /// What a server printed there on this process's behalf.
+    pub fn beside(&mut self, text: &str) {
+        // Whoever does not read it loses nothing of the answer.
+        let _ = self.err.write_all(text.as_bytes());
+    }
 }
 
 fn failed(fault: &Fault) -> Vec<(Style, String)> {

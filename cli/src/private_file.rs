@@ -4,14 +4,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tenure_projection::core::id::Token;
 
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
+use crate::served;
 
 /// A token with a long name, an incarnation and a secret is far below this.
 const TOKEN_FILE_BYTES_MAX: u64 = 4096;
+
+/// How many files this process has made ready.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// A file made ready before there is anything to write: a grant is not lost because its token's file cannot be
 /// created.
@@ -32,7 +37,9 @@ impl PrivateFile {
             .file_name()
             .map(ToOwned::to_owned)
             .ok_or_else(|| Fault::usage(format!("{} names no file", path.display())))?;
-        name.push(format!(".{}.new", std::process::id()));
+        // A server makes several at a time.
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        name.push(format!(".{}.{number}.new", std::process::id()));
         let temporary = path.with_file_name(name);
         let failed = |source| Fault::file("create", &temporary, source);
         let open = || {
@@ -40,12 +47,12 @@ impl PrivateFile {
                 .write(true)
                 .create_new(true)
                 .mode(0o600)
-                .open(&temporary)
+                .open(served::place(&temporary))
         };
         let file = match open() {
             // Left by a process of the same number that did not come to its end.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                fs::remove_file(&temporary).and_then(|()| open())
+                fs::remove_file(served::place(&temporary)).and_then(|()| open())
             }
             other => other,
         };
@@ -70,10 +77,11 @@ impl PrivateFile {
             let written = writeln!(file, "{line}").and_then(|()| file.sync_all());
             written.map_err(failed(&self.temporary))?;
         }
-        fs::rename(&self.temporary, &self.path).map_err(failed(&self.path))?;
+        let (temporary, path) = (served::place(&self.temporary), served::place(&self.path));
+        fs::rename(&temporary, &path).map_err(failed(&self.path))?;
         let parent = self.path.parent().filter(|p| !p.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        File::open(parent)
+        File::open(served::place(parent))
             .and_then(|dir| dir.sync_all())
             .map_err(failed(parent))
     }
@@ -82,7 +90,7 @@ impl PrivateFile {
 impl Drop for PrivateFile {
     fn drop(&mut self) {
         // After a commit the name is gone already; before one, nobody asks for the file.
-        let _ = fs::remove_file(&self.temporary);
+        let _ = fs::remove_file(served::place(&self.temporary));
     }
 }
 
@@ -93,7 +101,7 @@ impl Drop for PrivateFile {
 pub fn read_line(path: &Path) -> Result<String, Stop> {
     let failed = |source| Stop::from(Fault::file("read", path, source));
     let mut text = String::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = File::open(served::place(path)).map_err(failed)?;
     file.take(TOKEN_FILE_BYTES_MAX + 1)
         .read_to_string(&mut text)
         .map_err(failed)?;

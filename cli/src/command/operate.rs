@@ -5,3 +5,4 @@ pub mod doctor;
 pub mod guard;
 pub mod install;
 pub mod man;
+pub mod serve;

@@ -26,6 +26,7 @@ mod roles;
 mod salvage;
 mod sdk;
 mod sealed;
+mod served;
 mod sessions;
 mod snapshot;
 mod terminal;

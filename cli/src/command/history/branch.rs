@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use tenure_projection::call::Verb;
+use tenure_projection::call::{ProcessChoice, Verb};
 
 use crate::context::{Context, Mutation};
 use crate::exit::Exit;
@@ -46,6 +46,14 @@ pub struct Args {
 }
 
 impl Args {
+    /// The process that the grant is to be made to.
+    ///
+    /// # Errors
+    /// When `--pid` names none.
+    pub fn process(&self) -> Result<ProcessChoice, Stop> {
+        self.chosen.process()
+    }
+
     /// Branches, and prints the grant.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use tenure_projection::call::Verb;
+use tenure_projection::call::{ProcessChoice, Verb};
 use tenure_projection::core::generation::Standing;
 use tenure_projection::core::id::{Name, SessionNo, Token};
 use tenure_projection::store::Store;
@@ -49,6 +49,20 @@ pub struct Args {
 }
 
 impl Args {
+    /// Whether one session is to be adopted, and not all.
+    #[must_use]
+    pub fn is_of_one(&self) -> bool {
+        !self.all
+    }
+
+    /// The process that the grant is to be made to.
+    ///
+    /// # Errors
+    /// When `--pid` names none.
+    pub fn process(&self) -> Result<ProcessChoice, Stop> {
+        self.chosen.process()
+    }
+
     /// Adopts, and prints the grant.
     ///
     /// # Errors
