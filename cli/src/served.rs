@@ -6,11 +6,13 @@
 
 mod caller;
 mod client;
+mod http;
 mod server;
 mod wire;
 
 pub use caller::{input, place, settle, variable};
 pub use client::ask;
+pub use http::Web;
 pub use server::serve;
 
 use std::fs::{self, DirBuilder, File};
@@ -108,12 +110,17 @@ impl Door {
         Ok(Some(Self { dir, opened }))
     }
 
+    /// Where another file of the server is.
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
     /// Where the socket is.
     fn socket(&self) -> PathBuf {
         self.dir.join("socket")
     }
 
-    /// The same, short enough for the address of a socket.
+    /// The path of the socket, short enough for the address of a socket.
     fn address(&self) -> PathBuf {
         let socket = self.socket();
         if socket.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use crate::fault::{Fault, Stop, of_store};
 use crate::output::Output;
 
 use super::caller::{Behalf, Caller, on_behalf};
+use super::http::{self, Web};
 use super::wire::{self, Answer, LINE_TIME, REQUEST_BYTES_MAX, Request};
 use super::{Door, is_own, is_served, is_shown};
 
@@ -33,19 +35,20 @@ const CALLERS_MAX: usize = 256;
 const END_TIME: Duration = Duration::from_secs(10);
 
 /// What the threads of a server share.
-struct Server {
+pub struct Server {
     dir: PathBuf,
     store: Store,
     host: Arc<dyn Host>,
     callers: AtomicUsize,
-    stopping: AtomicBool,
+    /// Whether nobody is let in any more.
+    pub stopping: AtomicBool,
 }
 
 /// Serves the store until a signal ends it: nobody new is let in, and who is in gets an answer.
 ///
 /// # Errors
 /// When the store cannot be opened, another server is there, or the socket cannot be made.
-pub fn serve(ctx: &mut Context) -> Result<Exit, Stop> {
+pub fn serve(ctx: &mut Context, web: Web) -> Result<Exit, Stop> {
     let dir = ctx.dir()?;
     let host: Arc<dyn Host> = Arc::new(Behalf(System::of_this_user()));
     let failed = |error| of_store(&error, &dir);
@@ -64,14 +67,25 @@ pub fn serve(ctx: &mut Context) -> Result<Exit, Stop> {
         callers: AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
     });
+    let web = web.listen(ctx, &server, &door)?;
     let (waiting, address) = (Arc::clone(&server), door.address());
+    let web_address = web.as_ref().map(|web| web.address);
     std::thread::spawn(move || {
         let _ = signals.forever().next();
         waiting.stopping.store(true, Ordering::SeqCst);
         // Whoever accepts is woken, and looks.
         let _ = UnixStream::connect(address);
+        let _ = web_address.map(TcpStream::connect);
     });
     ctx.out.say(format_args!("serving {}", dir.display()))?;
+    if let Some(web) = web {
+        let key = web.key.display().to_string();
+        ctx.out.say(format_args!(
+            "at http://{}/v1, to whoever presents the word in {key}",
+            web.address
+        ))?;
+        http::start(Arc::clone(&server), web)?;
+    }
     ctx.out.flush()?;
     for stream in listener.incoming() {
         if server.stopping.load(Ordering::SeqCst) {
@@ -127,7 +141,20 @@ fn listening(door: &Door) -> Result<UnixListener, Stop> {
 }
 
 /// One of the callers that are counted, as long as it is answered.
-struct Admitted(Arc<Server>);
+pub struct Admitted(Arc<Server>);
+
+impl Admitted {
+    /// Lets one more in, unless there are too many.
+    pub fn of(server: &Arc<Server>) -> Option<Self> {
+        let admitted = Self(Arc::clone(server));
+        (server.callers.fetch_add(1, Ordering::SeqCst) < CALLERS_MAX).then_some(admitted)
+    }
+
+    /// Who lets it in.
+    pub fn server(&self) -> Arc<Server> {
+        Arc::clone(&self.0)
+    }
+}
 
 impl Drop for Admitted {
     fn drop(&mut self) {
@@ -137,13 +164,12 @@ impl Drop for Admitted {
 
 /// Answers a caller on a thread of its own, unless there are too many.
 fn admit(server: &Arc<Server>, mut stream: UnixStream) {
-    let admitted = Admitted(Arc::clone(server));
-    if server.callers.fetch_add(1, Ordering::SeqCst) >= CALLERS_MAX {
+    let Some(admitted) = Admitted::of(server) else {
         // One that does not read is not waited for.
         let _ = stream.set_nonblocking(true);
         let _ = stream.write_all(b"{\"unserved\":\"too many ask at a time\"}\n");
         return;
-    }
+    };
     let attend = move || {
         let answer = admitted.0.answer(&mut stream);
         // A caller that is gone hears nothing; what it asked for is in the log all the same.
@@ -165,17 +191,36 @@ impl Server {
             Ok(line) => line,
             Err(error) => return Answer::unserved(format!("no request came: {error}")),
         };
-        match serde_json::from_slice::<Request>(&line) {
-            Ok(request) if request.v == wire::VERSION => self.carry_out(request, pid),
-            Ok(request) => Answer::unserved(format!("version {} is not spoken here", request.v)),
-            Err(error) => Answer::unserved(format!("the line is no request: {error}")),
+        match request(&line) {
+            Ok(_) if !sees_the_same(pid) => {
+                Answer::unserved("files and processes are others where the asker is")
+            }
+            Ok(request) => self.carry_out(request, pid),
+            Err(answer) => answer,
         }
     }
 
-    fn carry_out(&self, request: Request, pid: u32) -> Answer {
-        if !sees_the_same(pid) {
-            return Answer::unserved("files and processes are others where the asker is");
+    /// Carries a request out that came over HTTP. Whoever sent it may see no file of this user, and none is read or
+    /// written for it; and which process it is, nobody knows.
+    pub fn answer_remote(&self, line: &[u8]) -> Answer {
+        match request(line) {
+            Ok(request) if names_files(&request) => Answer::unserved(
+                "over HTTP no file is named and no process: texts go as they are, or in stdin",
+            ),
+            Ok(request) => self.carry_out(request, std::process::id()),
+            Err(answer) => answer,
         }
+    }
+
+    /// Whether the store is sealed.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn is_sealed(&self, ctx: &Context) -> Result<bool, Stop> {
+        ctx.look(&self.store, |lens| Ok(lens.state.sealed))
+    }
+
+    fn carry_out(&self, request: Request, pid: u32) -> Answer {
         let cwd = PathBuf::from(request.cwd.as_deref().unwrap_or("/"));
         if !cwd.is_absolute() {
             return Answer::unserved("cwd is no absolute path");
@@ -237,6 +282,34 @@ impl Server {
             stderr,
         }
     }
+}
+
+/// A request of the version that is spoken here; else the answer that says what is wrong with it.
+fn request(line: &[u8]) -> Result<Request, Answer> {
+    match serde_json::from_slice::<Request>(line) {
+        Ok(request) if request.v == wire::VERSION => Ok(request),
+        Ok(request) => {
+            let why = format!("version {} is not spoken here", request.v);
+            Err(Answer::unserved(why))
+        }
+        Err(error) => Err(Answer::unserved(format!("it is no request: {error}"))),
+    }
+}
+
+/// Whether a request has anything in it that names a file or a process of this machine.
+fn names_files(request: &Request) -> bool {
+    let named = |arg: &String| {
+        arg.starts_with('@')
+            || arg.contains("=@")
+            || ["--token-file", "--pid"]
+                .iter()
+                .any(|option| arg.starts_with(option))
+    };
+    request.token_file.is_some()
+        || request.bearing.is_some()
+        || request.cwd.is_some()
+        || request.store.is_some()
+        || request.args.iter().any(named)
 }
 
 /// What the arguments say, without this process's environment.

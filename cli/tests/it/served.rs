@@ -1,5 +1,7 @@
 //! A served store: the same answers over the socket as on the files, who may ask, and beginning and end.
 
+mod http;
+
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
