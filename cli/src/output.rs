@@ -42,7 +42,7 @@ pub struct Output {
 }
 
 /// Where text goes, with colour or without.
-type Stream = AutoStream<Box<dyn Write + Send>>;
+type Stream = AutoStream<Box<dyn Write + Send + Sync>>;
 
 /// What was printed by a command that somebody else asked for.
 #[derive(Default)]
