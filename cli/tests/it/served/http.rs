@@ -119,7 +119,6 @@ fn refused(web: &Web, right: &Head) -> Vec<(u16, Head)> {
         "evil.example",
         &format!("evil.example:{port}"),
         &format!("127.0.0.1.evil.example:{port}"),
-        "127.0.0.1",
         "localhost",
     ]
     .map(|host| (421, set(right, "Host", host)));
