@@ -42,7 +42,7 @@ fcntl.ioctl(directory, 0x8004587D, struct.pack('I', 2))";
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
     let cuts = match order.tier {
         Tier::Sample => 2,
-        Tier::Minutes => 60,
+        Tier::Minutes => 30,
         Tier::Whole => 1_000,
     };
     let mut figures = Figures::default();
@@ -68,12 +68,15 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
 struct Disk {
     kind: &'static str,
     room: tempfile::TempDir,
+    /// The loop device, the same for every mount: a store tells by its number that it was moved.
+    device: String,
 }
 
 impl Disk {
     fn new(kind: &'static str) -> Result<Self, Box<dyn Error>> {
         let room = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-        let disk = Self { kind, room };
+        let device = String::new();
+        let mut disk = Self { kind, room, device };
         fs::create_dir(disk.mount_point())?;
         File::create(disk.image())?.set_len(DISK_BYTES)?;
         let quiet = if kind == "xfs" { "-q" } else { "-qF" };
@@ -82,6 +85,11 @@ impl Disk {
                 .arg(quiet)
                 .arg(disk.image()),
         )?;
+        let looped = Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(disk.image())
+            .output()?;
+        disk.device = String::from_utf8_lossy(&looped.stdout).trim().to_owned();
         disk.mount()?;
         disk.shut_down()?;
         disk.unmount()?;
@@ -97,13 +105,8 @@ impl Disk {
     }
 
     fn mount(&self) -> Result<(), Box<dyn Error>> {
-        let (image, point) = (self.image(), self.mount_point());
-        done(
-            Command::new("mount")
-                .args(["-o", "loop"])
-                .arg(image)
-                .arg(point),
-        )
+        let (device, point) = (&self.device, self.mount_point());
+        done(Command::new("mount").arg(device).arg(point))
     }
 
     fn unmount(&self) -> Result<(), Box<dyn Error>> {
@@ -125,6 +128,10 @@ impl Drop for Disk {
         let _ = Command::new("umount")
             .arg("-q")
             .arg(self.mount_point())
+            .stderr(Stdio::null())
+            .status();
+        let _ = Command::new("losetup")
+            .args(["-d", &self.device])
             .stderr(Stdio::null())
             .status();
     }
