@@ -37,7 +37,7 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
     };
     let dir = room.path().join("store");
     let image = Image::of_a_store(&dir, frames)?;
-    let points = order.draw(changes(&image), 1_500, 200_000);
+    let points = order.draw(changes(&image), 1_500, 20_000);
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let parts: Vec<_> = thread::scope(|scope| {
         let started: Vec<_> = (0..workers)
@@ -55,7 +55,7 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
     }
     let opened = match order.tier {
         Tier::Sample => 40,
-        Tier::Minutes => 1_500,
+        Tier::Minutes => 300,
         Tier::Whole => 20_000,
     };
     let step = (points.len() / opened).max(1);
