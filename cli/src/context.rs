@@ -155,6 +155,16 @@ impl Context {
         self.open(true)
     }
 
+    /// The same for a process that lives as long as an agent does: no call waits for a snapshot to be written.
+    ///
+    /// # Errors
+    /// When it cannot be opened or made.
+    pub fn lasting_store(&self) -> Result<Store, Stop> {
+        let dir = self.dir()?;
+        let options = self.options(&dir).create(true).snapshots_aside(true);
+        Store::open(&options, self.host()).map_err(|error| of_store(&error, &dir).into())
+    }
+
     fn open(&self, create: bool) -> Result<Store, Stop> {
         if let Some(store) = &self.served {
             return Ok(store.clone());

@@ -21,6 +21,7 @@ use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
 use crate::hook::{PARTED, Row, parting, refusal_text, row, warning};
 use crate::input::{self, Keyed};
+use crate::kept;
 use crate::output::json as shapes;
 
 /// The code of every refusal: one of those that JSON-RPC leaves to servers, and that the protocol does not use.
@@ -91,8 +92,7 @@ impl<'a> Desk<'a> {
                 checkout: cwd.clone().filter(|cwd| cwd.is_absolute()),
             },
         })?;
-        self.taken.lock().insert(name.clone());
-        Ok(granted(&done)?.token.clone())
+        self.granted(name, &done)
     }
 
     /// Begins a session as a branch of another; one that the ledger does not know has no history to branch from.
@@ -118,8 +118,7 @@ impl<'a> Desk<'a> {
         let done = self
             .ctx
             .execute(self.store, Mutation::new(verb, &Keyed::default()))?;
-        self.taken.lock().insert(name.clone());
-        Ok(granted(&done)?.token.clone())
+        self.granted(name, &done)
     }
 
     /// The token of a session that goes on: the newest grant made to this process, or a new one where nobody is in the
@@ -262,12 +261,21 @@ impl<'a> Desk<'a> {
         })
     }
 
+    /// Notes a grant. Its secret, in a sealed store, is kept where the hooks of the agent find it too.
+    fn granted(&self, name: &Name, done: &Done) -> Asked<Token> {
+        self.taken.lock().insert(name.clone());
+        let token = granted(done)?.token.clone();
+        kept::keep(self.ctx, &token)?;
+        Ok(token)
+    }
+
     fn token(&self, name: &Name, generation: Generation) -> Token {
-        Token {
+        let kept = kept::token_of(self.ctx, name).filter(|kept| kept.generation == generation);
+        kept.unwrap_or_else(|| Token {
             name: name.clone(),
             generation,
             secret: None,
-        }
+        })
     }
 
     fn footing(&self, name: &Name) -> Asked<Footing> {

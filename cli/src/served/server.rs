@@ -52,7 +52,8 @@ pub fn serve(ctx: &mut Context, web: Web) -> Result<Exit, Stop> {
     let dir = ctx.dir()?;
     let host: Arc<dyn Host> = Arc::new(Behalf(System::of_this_user()));
     let failed = |error| of_store(&error, &dir);
-    let store = Store::open(&ctx.options(&dir).create(true), Arc::clone(&host)).map_err(failed)?;
+    let options = ctx.options(&dir).create(true).snapshots_aside(true);
+    let store = Store::open(&options, Arc::clone(&host)).map_err(failed)?;
     let absolute = fs::canonicalize(&dir).map_err(|error| Fault::file("find", &dir, error))?;
     let door = Door::of(&absolute, true)?;
     let door = door.ok_or_else(|| Fault::new(Cause::Io, "the socket's directory is gone"))?;

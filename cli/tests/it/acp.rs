@@ -353,6 +353,30 @@ fn what_cannot_be_judged_does_not_go_on() {
     assert_eq!(agent.hears()["result"]["stopReason"], "end_turn");
 }
 
+/// S5: in a sealed store the agent's process acts with the secret of its grant, and no message has it.
+#[test]
+fn in_a_sealed_store_no_message_has_the_secret() {
+    let (user, top) = checkout();
+    let store = user.store();
+    user.args(&["init", "--sealed", store.to_str().expect("UTF-8")])
+        .ended(0);
+    let mut agent = Client::start(&user, &[], &[]);
+    let begun = agent.gets("session/new", json!({"cwd": top}));
+    let told = agent.prompt("sess-1", &format!("write {top}/a.rs"));
+    assert!(told["result"]["told"]["result"].is_object(), "{told}");
+    assert_eq!(user.list("log --kind observed").len(), 1, "with its secret");
+    for heard in [&begun, &told] {
+        assert!(!heard.to_string().contains("sess-1@1~"), "{heard}");
+    }
+    assert_eq!(begun["_meta"]["tenure"]["token"], "sess-1@1");
+    agent.gets("session/close", json!({"sessionId": "sess-1"}));
+    assert_eq!(
+        user.json("show sess-1")["holder"],
+        Value::Null,
+        "given back with its secret"
+    );
+}
+
 /// The protocol's own kit on both ends hears nothing but the protocol, and finds the generation where it belongs.
 #[test]
 fn the_official_kit_speaks_through_it() {
