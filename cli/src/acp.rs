@@ -65,13 +65,13 @@ impl Args {
             scope.spawn(|| {
                 let client = std::io::stdin().lock();
                 let out = |text: &str| write(&mut std::io::stdout().lock(), text.as_bytes());
-                relay.from_client(client, |line| tell(&into, line), out);
+                relay.hear_client(client, |line| tell(&into, line), out);
                 // Whoever says nothing more is told so.
                 into.lock().take();
             });
             scope.spawn(|| {
                 let client = |line: &[u8]| write(&mut std::io::stdout().lock(), line);
-                relay.from_agent(BufReader::new(from), client, &answers);
+                relay.hear_agent(BufReader::new(from), client, &answers);
                 let _ = ended.send(());
             });
             // What an agent is answered must not stop what it says from being read.

@@ -64,7 +64,7 @@ impl<'a> Relay<'a> {
     }
 
     /// Hands on what the client says, until it says nothing more or the agent does not listen.
-    pub fn from_client(
+    pub fn hear_client(
         &self,
         client: impl BufRead,
         mut agent: impl FnMut(&[u8]) -> std::io::Result<()>,
@@ -84,7 +84,7 @@ impl<'a> Relay<'a> {
     }
 
     /// Hands on what the agent says. What it may not do is answered through `back`, by whoever writes to it.
-    pub fn from_agent(
+    pub fn hear_agent(
         &self,
         agent: impl BufRead,
         mut client: impl FnMut(&[u8]) -> std::io::Result<()>,

@@ -28,6 +28,8 @@ const WRITERS: u32 = 2;
 const CUTS_OF_ONE: u64 = 10;
 /// The disk, in bytes: as small as either file system allows.
 const DISK_BYTES: u64 = 320 << 20;
+/// How long others may hold on to a mount that was given up.
+const FREED_WITHIN: Duration = Duration::from_secs(60);
 /// Where the control page says which boot it is of.
 const BOOT_OFFSET: u64 = 8;
 /// `EXT4_IOC_SHUTDOWN` and its twin of XFS; 2: what the journal has not written is lost.
@@ -104,9 +106,28 @@ impl Disk {
         self.room.path().join("mounted")
     }
 
+    /// Mounts it anew. While a mount namespace that somebody made meanwhile still has a copy of the mount, the system hands
+    /// out the file system that was shut down: that is waited for.
     fn mount(&self) -> Result<(), Box<dyn Error>> {
-        let (device, point) = (&self.device, self.mount_point());
-        done(Command::new("mount").arg(device).arg(point))
+        let mut left = FREED_WITHIN;
+        loop {
+            done(
+                Command::new("mount")
+                    .arg(&self.device)
+                    .arg(self.mount_point()),
+            )?;
+            let probe = self.mount_point().join("probe");
+            match File::create(&probe).and_then(|_| fs::remove_file(&probe)) {
+                Ok(()) => return Ok(()),
+                Err(error) if left.is_zero() => return Err(error.into()),
+                Err(_) => {
+                    self.unmount()?;
+                    let pause = Duration::from_millis(100).min(left);
+                    thread::sleep(pause);
+                    left -= pause;
+                }
+            }
+        }
     }
 
     fn unmount(&self) -> Result<(), Box<dyn Error>> {

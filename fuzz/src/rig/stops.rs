@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fs;
 use std::io;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,9 @@ use super::{Figures, Order, Outcome, trace};
 
 /// Longest that a writer may take, stopped or not.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often a writer is told to go on.
+const TOLD_AGAIN: Duration = Duration::from_millis(200);
 
 /// Runs the rig.
 ///
@@ -80,9 +83,7 @@ fn stop(
     if takeover.code != Some(0) {
         broken.push(format!("the takeover ended with {}", takeover.told()));
     }
-    // It may have been killed by what it met.
-    let _ = kill_process(writer, Signal::CONT);
-    let ended = in_time(child)?;
+    let ended = in_time(child, writer)?;
     match ended.code {
         Some(0) => {
             figures.count("done before the takeover", 1);
@@ -134,14 +135,20 @@ fn until_stopped(mut child: Child) -> io::Result<(Child, Option<Pid>)> {
     Err(io::Error::other("a writer neither stopped nor ended"))
 }
 
-fn in_time(mut child: Child) -> io::Result<Ended> {
+/// Lets a writer go on, and waits for its end. It is told more than once: a signal that comes while the tracer learns of
+/// the stop is lost now and then.
+fn in_time(mut child: Child, writer: Pid) -> io::Result<Ended> {
     let begun = Instant::now();
+    let mut told = None;
     while child.try_wait()?.is_none() {
+        if told.is_none_or(|told: Instant| told.elapsed() > TOLD_AGAIN) {
+            // It may have been killed by what it met.
+            let _ = kill_process(writer, Signal::CONT);
+            told = Some(Instant::now());
+        }
         if begun.elapsed() > PATIENCE {
-            // The tracer's end takes the traced with it.
-            let _ = Command::new("kill")
-                .args(["-9", &child.id().to_string()])
-                .status();
+            let _ = kill_process(writer, Signal::KILL);
+            child.kill()?;
             break;
         }
         thread::sleep(Duration::from_millis(2));

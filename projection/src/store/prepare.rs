@@ -23,6 +23,7 @@ use tenure_log::journal::Deadline;
 use crate::call::{self, Call, IdempotencyKey, Verb};
 use crate::entry;
 use crate::error::{Error, Failure};
+use crate::host::This;
 
 use super::Store;
 use super::{keys, payload};
@@ -72,18 +73,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         bodies: Bodies::default(),
     };
     let this = store.host().this();
-    let user;
-    let actor = match &call.actor {
-        Some(actor) => actor,
-        None => {
-            user = format!("uid{}@{}", this.uid, this.name);
-            &user
-        }
-    };
-    if actor.trim().is_empty() {
-        return Err(Error::Empty("the actor").into());
-    }
-    let actor = write.text("the actor", actor, limits::LABEL_BYTES_MAX)?;
+    let actor = write.actor(call.actor.as_deref(), &this)?;
     let mut command = write.command(&call.verb, actor)?;
     let require = call.require.as_ref();
     let require = require.map(|at| write.role(at)).transpose()?;
@@ -265,6 +255,22 @@ struct Writing<'s> {
 }
 
 impl Writing<'_> {
+    /// On whose behalf it is: as named, else the user of the process that asks.
+    fn actor(&mut self, named: Option<&str>, this: &This) -> Result<TextId, Error> {
+        let user;
+        let actor = match named {
+            Some(actor) => actor,
+            None => {
+                user = format!("uid{}@{}", this.uid, this.name);
+                &user
+            }
+        };
+        if actor.trim().is_empty() {
+            return Err(Error::Empty("the actor"));
+        }
+        self.text("the actor", actor, limits::LABEL_BYTES_MAX)
+    }
+
     fn text(&mut self, what: &'static str, text: &str, max: usize) -> Result<TextId, Error> {
         within(what, text.len(), max)?;
         Ok(self.texts.add(text.as_bytes()))

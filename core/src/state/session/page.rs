@@ -248,6 +248,39 @@ mod tests {
         }
     }
 
+    /// A history with everything in it that one may have.
+    fn history(at: Moment, id: Text) -> History {
+        let point = Point {
+            position: Position(66_000),
+            index: 1 << 33,
+            hash: HistoryHash([5; 16]),
+        };
+        History {
+            tip: Some(point),
+            cut: Some(point),
+            open: vec![OpenActivity {
+                kind: ActivityKind::ALL[0],
+                id,
+                since: at,
+            }],
+            reverts: vec![Hidden {
+                to: Position(1),
+                marker: Position(2),
+            }],
+            origin: Some(Origin {
+                source: SessionNo(1),
+                at: Some(point),
+                taken: at,
+            }),
+            imported: Some(ImportNote {
+                from: Symbol::of(1),
+                parent: Some(Symbol::of(2)),
+                hash: HistoryHash([8; 16]),
+                at,
+            }),
+        }
+    }
+
     /// A session of which nothing is as in most.
     fn full() -> Session {
         let at = Moment {
@@ -269,11 +302,6 @@ mod tests {
             source: Presence::Observed,
             dispatch: Some(DispatchNo(4)),
             scope: scope.clone(),
-        };
-        let point = Point {
-            position: Position(66_000),
-            index: 1 << 33,
-            hash: HistoryHash([5; 16]),
         };
         let text = Text::from(&b"a text"[..]);
         let mut session = Session::blank();
@@ -320,30 +348,7 @@ mod tests {
         session.open = vec![DispatchNo(251), DispatchNo(u64::MAX)];
         session.inbox = vec![EnvelopeNo(65_536)];
         session.cursor = Some(EnvelopeNo(1));
-        session.history = History {
-            tip: Some(point),
-            cut: Some(point),
-            open: vec![OpenActivity {
-                kind: ActivityKind::ALL[0],
-                id: text,
-                since: at,
-            }],
-            reverts: vec![Hidden {
-                to: Position(1),
-                marker: Position(2),
-            }],
-            origin: Some(Origin {
-                source: SessionNo(1),
-                at: Some(point),
-                taken: at,
-            }),
-            imported: Some(ImportNote {
-                from: Symbol::of(1),
-                parent: Some(Symbol::of(2)),
-                hash: HistoryHash([8; 16]),
-                at,
-            }),
-        };
+        session.history = history(at, text);
         session
     }
 
