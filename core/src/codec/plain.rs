@@ -1,5 +1,6 @@
-//! The plain way to read a payload: numbers, options and enums straight off the bytes, without an encoder's reader,
-//! limits and faults. A replay reads a payload for every frame, and nearly all of them are plain.
+//! The plain way to read a payload or a page: numbers, options and enums straight off the bytes, without an encoder's
+//! reader, limits and faults. A replay reads a payload for every frame, and nearly all of them are plain; opening a store
+//! with a tail reads little else than pages of sessions.
 //!
 //! It is a short cut and not a second meaning. Where it gives a value, bincode gives the same; where it gives none,
 //! the payload is read with bincode, which alone says what decodes, what does not, and why.
@@ -10,12 +11,12 @@ use crate::command::{Bearer, Ref, Regained};
 use crate::disclosure::Peer;
 use crate::generation::{Epoch, Generation};
 use crate::history::{Activity, ActivityKind, FoundRecord, HistoryHash, Point};
-use crate::holder::{Bearing, Evidence};
-use crate::id::{DispatchNo, EnvelopeNo, Position, RefusalNo, RoleNo, SessionNo, Time};
+use crate::holder::{Bearing, BootId, Evidence, HostId, Process, Source};
+use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, RoleScope};
 use crate::seal::Seal;
-use crate::text::{BodyId, TextId};
+use crate::text::{BodyId, Symbol, TextId};
 
 use super::split_number;
 
@@ -109,6 +110,30 @@ impl<T> Plain for Vec<T> {
     }
 }
 
+/// Signed numbers are written with their sign as the lowest bit.
+impl Plain for Time {
+    #[inline]
+    fn plain(bytes: &mut &[u8]) -> Option<Self> {
+        let number = u64::plain(bytes)?;
+        let sign = (number & 1).cast_signed();
+        Some(Self((number >> 1).cast_signed() ^ -sign))
+    }
+}
+
+impl Plain for Symbol {
+    #[inline]
+    fn plain(bytes: &mut &[u8]) -> Option<Self> {
+        u32::plain(bytes).map(Self::of)
+    }
+}
+
+impl<A: Plain, B: Plain> Plain for (A, B) {
+    #[inline]
+    fn plain(bytes: &mut &[u8]) -> Option<Self> {
+        Some((A::plain(bytes)?, B::plain(bytes)?))
+    }
+}
+
 impl Plain for Ref {
     #[inline]
     fn plain(bytes: &mut &[u8]) -> Option<Self> {
@@ -120,16 +145,19 @@ impl Plain for Ref {
     }
 }
 
+/// A struct, by its fields in the order in which they are written.
 macro_rules! fields {
     ($($name:ident { $($field:tt: $of:ty,)* })*) => {$(
-        impl Plain for $name {
+        impl $crate::codec::plain::Plain for $name {
             #[inline]
             fn plain(bytes: &mut &[u8]) -> Option<Self> {
-                Some(Self { $($field: <$of>::plain(bytes)?,)* })
+                Some(Self { $($field: <$of as $crate::codec::plain::Plain>::plain(bytes)?,)* })
             }
         }
     )*};
 }
+
+pub(crate) use fields;
 
 fields! {
     SessionNo { 0: u64, }
@@ -146,6 +174,25 @@ fields! {
     Generation { incarnation: u64, number: u64, }
     Point { position: Position, index: u64, hash: HistoryHash, }
     Activity { kind: ActivityKind, id: TextId, }
+    Moment { position: Position, time: Time, }
+    HostId { 0: [u8; 16], }
+    BootId { 0: [u8; 16], }
+    Process {
+        pid: u32,
+        start: Option<u64>,
+        pidns: Option<u64>,
+        timens: Option<u64>,
+        pidfs: Option<u64>,
+        ancestor: bool,
+        source: Source,
+    }
+    Bearing {
+        host: HostId,
+        boot: Option<BootId>,
+        process: Option<Process>,
+        uid: u32,
+        recorded: Time,
+    }
 }
 
 /// What is met too seldom for a short cut.
@@ -162,7 +209,6 @@ macro_rules! never {
 
 never! {
     Bearer,
-    Bearing,
     Evidence,
     FoundRecord,
     Peer,
@@ -170,7 +216,6 @@ never! {
     Regained,
     RoleScope<TextId>,
     Scope<TextId>,
-    Time,
 }
 
 #[cfg(test)]

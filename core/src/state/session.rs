@@ -7,6 +7,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
+use crate::codec::plain::Plain;
 use crate::disclosure::Presence;
 use crate::generation::{Epoch, Generation};
 use crate::holder::Bearing;
@@ -150,9 +151,9 @@ pub struct Session {
     pub told: Vec<Told>,
 }
 
-/// Writes and reads a session, field by field in this order.
+/// Writes and reads a session, field by field in this order; behind each, how a [page](mod@page) reads it.
 macro_rules! written_as {
-    ($($field:ident,)*) => {
+    ($($field:ident: $how:ident,)*) => {
         impl Encode for Session {
             fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
                 $(self.$field.encode(encoder)?;)*
@@ -166,33 +167,40 @@ macro_rules! written_as {
                 Ok(Self { $($field,)* })
             }
         }
+
+        impl Plain for Session {
+            fn plain(bytes: &mut &[u8]) -> Option<Self> {
+                $(let $field = page::$how(bytes)?;)*
+                Some(Self { $($field,)* })
+            }
+        }
     };
 }
 
 written_as! {
-    name,
-    aliases,
-    generation,
-    seal,
-    retired,
-    holder,
-    root,
-    parent,
-    epoch,
-    tree,
-    labels,
-    registered_at,
-    last_seen,
-    status,
-    checkout,
-    observed,
-    formers,
-    grants,
-    told,
-    open,
-    inbox,
-    cursor,
-    history,
+    name: each,
+    aliases: list,
+    generation: each,
+    seal: each,
+    retired: each,
+    holder: each,
+    root: each,
+    parent: each,
+    epoch: each,
+    tree: each,
+    labels: list,
+    registered_at: each,
+    last_seen: each,
+    status: rare,
+    checkout: rare,
+    observed: rare,
+    formers: rare,
+    grants: list,
+    told: rare,
+    open: list,
+    inbox: list,
+    cursor: each,
+    history: each,
 }
 
 impl Item for Session {

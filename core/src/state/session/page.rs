@@ -1,18 +1,18 @@
 //! Reading a page of sessions: what opening a store with a tail does most.
 //!
-//! The encoding is that of any other value. What nearly every session has is read here number by number, without the
-//! questions that a decoder for all configurations asks at each; what few have is left to that decoder.
+//! The encoding is that of any other value. What nearly every session has is read the [plain](crate::codec::plain) way; what
+//! few have is left to the decoder for everything.
 
 use alloc::vec::Vec;
 
 use bincode::Decode;
 
-use crate::codec::{split, split_number};
+use crate::codec::plain::{Plain, fields};
+use crate::codec::split;
 use crate::generation::{Epoch, Generation};
-use crate::history::{HistoryHash, Point};
-use crate::holder::{Bearing, BootId, HostId, Process, Source};
-use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, SessionNo, Time};
-use crate::seal::Seal;
+use crate::history::Point;
+use crate::holder::Bearing;
+use crate::id::Moment;
 use crate::state::history::History;
 use crate::state::tree::{Tree, TreeStanding};
 use crate::text::Symbol;
@@ -20,192 +20,73 @@ use crate::text::Symbol;
 use super::{GrantNote, Granted, Holder, Session};
 
 /// The sessions of a page. `None` for bytes that are none, or that only the other decoder reads.
-pub(super) fn read(bytes: &[u8]) -> Option<Vec<Session>> {
-    let mut left = Left(bytes);
-    let sessions = left.list(Left::session)?;
-    left.0.is_empty().then_some(sessions)
+pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Session>> {
+    let sessions = list(&mut bytes)?;
+    bytes.is_empty().then_some(sessions)
 }
 
-/// What is left to be read.
-struct Left<'b>(&'b [u8]);
+/// A value that every session has.
+#[inline]
+pub(super) fn each<T: Plain>(bytes: &mut &[u8]) -> Option<T> {
+    T::plain(bytes)
+}
 
-impl Left<'_> {
-    #[inline]
-    fn number(&mut self) -> Option<u64> {
-        let (number, rest) = split_number(self.0)?;
-        self.0 = rest;
-        Some(number)
+/// A list that many sessions have something in.
+#[inline]
+pub(super) fn list<T: Plain>(bytes: &mut &[u8]) -> Option<Vec<T>> {
+    let len = usize::try_from(u64::plain(bytes)?).ok()?;
+    // Each takes a byte at least.
+    let mut list = Vec::with_capacity(len.min(bytes.len()));
+    for _ in 0..len {
+        list.push(T::plain(bytes)?);
     }
+    Some(list)
+}
 
-    #[inline]
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (array, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*array)
+/// A list or an option that is empty in most sessions; both begin with a zero then.
+pub(super) fn rare<T: Decode<()> + Default>(bytes: &mut &[u8]) -> Option<T> {
+    if let Some((0, rest)) = bytes.split_first() {
+        *bytes = rest;
+        return Some(T::default());
     }
+    let (value, rest) = split(bytes)?;
+    *bytes = rest;
+    Some(value)
+}
 
-    #[inline]
-    fn byte(&mut self) -> Option<u8> {
-        self.array().map(|[byte]| byte)
+fields! {
+    Holder { bearing: Bearing, actor: Symbol, host_name: Symbol, engine: Option<Symbol>, }
+    GrantNote {
+        generation: Generation,
+        how: Granted,
+        at: Moment,
+        actor: Option<Symbol>,
+        reason: Option<Symbol>,
     }
+}
 
-    fn flag(&mut self) -> Option<bool> {
-        match self.byte()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        if self.flag()? {
-            return read(self).map(Some);
-        }
-        Some(None)
-    }
-
-    #[inline]
-    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let len = usize::try_from(self.number()?).ok()?;
-        // Each takes a byte at least.
-        let mut list = Vec::with_capacity(len.min(self.0.len()));
-        for _ in 0..len {
-            list.push(read(self)?);
-        }
-        Some(list)
-    }
-
-    /// A list or an option that is empty in most sessions; both begin with a zero then.
-    fn rare<T: Decode<()> + Default>(&mut self) -> Option<T> {
-        if let Some((0, rest)) = self.0.split_first() {
-            self.0 = rest;
-            return Some(T::default());
-        }
-        let (value, rest) = split(self.0)?;
-        self.0 = rest;
-        Some(value)
-    }
-
-    fn symbol(&mut self) -> Option<Symbol> {
-        Some(Symbol::of(u32::try_from(self.number()?).ok()?))
-    }
-
-    fn generation(&mut self) -> Option<Generation> {
-        Some(Generation {
-            incarnation: self.number()?,
-            number: self.number()?,
+impl Plain for Tree {
+    fn plain(bytes: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            epoch: Epoch::plain(bytes)?,
+            standing: TreeStanding::plain(bytes)?,
+            grown: bool::plain(bytes)?,
+            claimer: rare(bytes)?,
+            members: list(bytes)?,
+            notes: rare(bytes)?,
         })
     }
+}
 
-    fn time(&mut self) -> Option<Time> {
-        let number = self.number()?;
-        // Signed numbers are written with their sign as the lowest bit.
-        Some(Time(
-            (number >> 1).cast_signed() ^ -((number & 1).cast_signed()),
-        ))
-    }
-
-    fn moment(&mut self) -> Option<Moment> {
-        Some(Moment {
-            position: Position(self.number()?),
-            time: self.time()?,
-        })
-    }
-
-    fn process(&mut self) -> Option<Process> {
-        Some(Process {
-            pid: u32::try_from(self.number()?).ok()?,
-            start: self.option(Self::number)?,
-            pidns: self.option(Self::number)?,
-            timens: self.option(Self::number)?,
-            pidfs: self.option(Self::number)?,
-            ancestor: self.flag()?,
-            source: Source::from_number(self.byte()?)?,
-        })
-    }
-
-    fn holder(&mut self) -> Option<Holder> {
-        let bearing = Bearing {
-            host: HostId(self.array()?),
-            boot: self.option(|left| left.array().map(BootId))?,
-            process: self.option(Self::process)?,
-            uid: u32::try_from(self.number()?).ok()?,
-            recorded: self.time()?,
-        };
-        Some(Holder {
-            bearing,
-            actor: self.symbol()?,
-            host_name: self.symbol()?,
-            engine: self.option(Self::symbol)?,
-        })
-    }
-
-    fn tree(&mut self) -> Option<Tree> {
-        Some(Tree {
-            epoch: Epoch(self.number()?),
-            standing: TreeStanding::from_number(self.byte()?)?,
-            grown: self.flag()?,
-            claimer: self.rare()?,
-            members: self.list(|left| left.number().map(SessionNo))?,
-            notes: self.rare()?,
-        })
-    }
-
-    fn grant(&mut self) -> Option<GrantNote> {
-        Some(GrantNote {
-            generation: self.generation()?,
-            how: Granted::from_number(self.byte()?)?,
-            at: self.moment()?,
-            actor: self.option(Self::symbol)?,
-            reason: self.option(Self::symbol)?,
-        })
-    }
-
-    fn point(&mut self) -> Option<Point> {
-        Some(Point {
-            position: Position(self.number()?),
-            index: self.number()?,
-            hash: HistoryHash(self.array()?),
-        })
-    }
-
-    fn history(&mut self) -> Option<History> {
-        Some(History {
-            tip: self.option(Self::point)?,
-            cut: self.option(Self::point)?,
-            open: self.rare()?,
-            reverts: self.rare()?,
-            origin: self.rare()?,
-            imported: self.rare()?,
-        })
-    }
-
-    fn session(&mut self) -> Option<Session> {
-        Some(Session {
-            name: self.symbol()?,
-            aliases: self.list(Self::symbol)?,
-            generation: self.generation()?,
-            seal: self.option(|left| left.array().map(Seal))?,
-            retired: self.flag()?,
-            holder: self.option(Self::holder)?,
-            root: SessionNo(self.number()?),
-            parent: self.option(|left| left.number().map(SessionNo))?,
-            epoch: Epoch(self.number()?),
-            tree: self.tree()?,
-            labels: self.list(|left| Some((left.symbol()?, left.symbol()?)))?,
-            registered_at: self.moment()?,
-            last_seen: self.moment()?,
-            status: self.rare()?,
-            checkout: self.rare()?,
-            observed: self.rare()?,
-            formers: self.rare()?,
-            grants: self.list(Self::grant)?,
-            told: self.rare()?,
-            open: self.list(|left| left.number().map(DispatchNo))?,
-            inbox: self.list(|left| left.number().map(EnvelopeNo))?,
-            cursor: self.option(|left| left.number().map(EnvelopeNo))?,
-            history: self.history()?,
+impl Plain for History {
+    fn plain(bytes: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            tip: Option::<Point>::plain(bytes)?,
+            cut: Option::<Point>::plain(bytes)?,
+            open: rare(bytes)?,
+            reverts: rare(bytes)?,
+            origin: rare(bytes)?,
+            imported: rare(bytes)?,
         })
     }
 }
@@ -218,8 +99,11 @@ mod tests {
     use super::*;
     use crate::codec;
     use crate::disclosure::Presence;
-    use crate::history::{ActivityKind, Hidden};
+    use crate::history::{ActivityKind, Hidden, HistoryHash};
+    use crate::holder::{BootId, HostId, Process, Source};
+    use crate::id::{DispatchNo, EnvelopeNo, Position, SessionNo, Time};
     use crate::path::Scope;
+    use crate::seal::Seal;
     use crate::state::paged::Item;
     use crate::state::{Claimer, Former, ImportNote, OpenActivity, Origin, Place, Told, TreeNote};
     use crate::text::Text;
