@@ -48,7 +48,7 @@ impl Args {
     /// When the store cannot be opened, or the agent not be started.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let ctx = &*ctx;
-        let store = ctx.lasting_store()?;
+        let store = ctx.lasting_store(ctx.host())?;
         // Before there is anything to hand signals to: one that comes in between must not be lost.
         let signals = signals()?;
         let mut agent = start(&self.command, &absolute(ctx)?)?;

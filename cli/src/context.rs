@@ -159,10 +159,10 @@ impl Context {
     ///
     /// # Errors
     /// When it cannot be opened or made.
-    pub fn lasting_store(&self) -> Result<Store, Stop> {
+    pub fn lasting_store(&self, host: Arc<dyn Host>) -> Result<Store, Stop> {
         let dir = self.dir()?;
         let options = self.options(&dir).create(true).snapshots_aside(true);
-        Store::open(&options, self.host()).map_err(|error| of_store(&error, &dir).into())
+        Store::open(&options, host).map_err(|error| of_store(&error, &dir).into())
     }
 
     fn open(&self, create: bool) -> Result<Store, Stop> {

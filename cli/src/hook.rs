@@ -16,12 +16,14 @@ mod act;
 mod claude;
 mod codex;
 mod gemini;
+mod hold;
 mod payload;
 mod process;
 mod said;
 mod step;
 
 pub use act::{PARTED, parting};
+pub use hold::{labels, take_for, who_may_live};
 pub use payload::Host;
 pub use process::PROXY;
 pub use said::{refusal as refusal_text, warning};

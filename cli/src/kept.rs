@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
+use tenure_projection::core::generation::Generation;
 use tenure_projection::core::id::{Name, Token};
 use tenure_projection::host::state_directory;
 
@@ -34,6 +35,17 @@ pub fn keep(ctx: &Context, token: &Token) -> Result<(), Stop> {
 pub fn token_of(ctx: &Context, name: &Name) -> Option<Token> {
     let token = private_file::read_token(&place(ctx, name)?).ok()?;
     (token.name == *name).then_some(token)
+}
+
+/// The token of a generation that was granted to another process: with its secret, where one was kept.
+#[must_use]
+pub fn token_at(ctx: &Context, name: &Name, generation: Generation) -> Token {
+    let kept = token_of(ctx, name).filter(|kept| kept.generation == generation);
+    kept.unwrap_or_else(|| Token {
+        name: name.clone(),
+        generation,
+        secret: None,
+    })
 }
 
 /// The file of a session, named by a digest of the store and the session, which may have a long name. Not in the store:

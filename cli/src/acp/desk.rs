@@ -6,26 +6,29 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tenure_projection::agents::Footing;
-use tenure_projection::call::{Bearer, Label, ProcessChoice, Verb};
+use tenure_projection::call::{Bearer, ProcessChoice, Verb};
 use tenure_projection::core::generation::Generation;
-use tenure_projection::core::holder::{Bearing, Verdict};
+use tenure_projection::core::holder::Bearing;
 use tenure_projection::core::id::{Name, Token};
 use tenure_projection::core::limits::STATUS_BYTES_MAX;
 use tenure_projection::store::{Answer, Done, Store};
-use tenure_projection::views::{Lens, SharedView};
+use tenure_projection::views::Lens;
 
-use crate::command::sessions::exec::take;
 use crate::command::sessions::grant::granted;
 use crate::context::{Context, Mutation};
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
-use crate::hook::{PARTED, Row, parting, refusal_text, row, warning};
+use crate::hook::{
+    PARTED, Row, labels, parting, refusal_text, row, take_for, warning, who_may_live,
+};
 use crate::input::{self, Keyed};
 use crate::kept;
 use crate::output::json as shapes;
 
 /// The code of every refusal: one of those that JSON-RPC leaves to servers, and that the protocol does not use.
 pub const REFUSED: i32 = -32050;
+/// The label `host` of the sessions that are held so.
+const HOST: &str = "acp";
 
 /// Asks the ledger for one agent process.
 pub struct Desk<'a> {
@@ -79,20 +82,9 @@ impl<'a> Desk<'a> {
     /// # Errors
     /// The refusal, or why nothing could be asked.
     pub fn take(&self, name: &Name, cwd: Option<PathBuf>) -> Asked<Token> {
-        let done = take(self.ctx, self.store, name, None, &|adopt| match adopt {
-            true => Verb::Adopt {
-                name: name.clone(),
-                bearer: self.bearer.clone(),
-                labels: labels(),
-            },
-            false => Verb::Register {
-                name: name.clone(),
-                bearer: self.bearer.clone(),
-                labels: labels(),
-                checkout: cwd.clone().filter(|cwd| cwd.is_absolute()),
-            },
-        })?;
-        self.granted(name, &done)
+        let token = take_for(self.ctx, self.store, name, &self.bearer, HOST, cwd)?;
+        self.taken.lock().insert(name.clone());
+        Ok(token)
     }
 
     /// Begins a session as a branch of another; one that the ledger does not know has no history to branch from.
@@ -111,14 +103,17 @@ impl<'a> Desk<'a> {
             name: name.clone(),
             at: None,
             bearer: self.bearer.clone(),
-            labels: labels(),
+            labels: labels(HOST),
             checkout: cwd.filter(|cwd| cwd.is_absolute()),
             in_tree: false,
         };
         let done = self
             .ctx
             .execute(self.store, Mutation::new(verb, &Keyed::default()))?;
-        self.granted(name, &done)
+        self.taken.lock().insert(name.clone());
+        let token = granted(&done)?.token.clone();
+        kept::keep(self.ctx, &token)?;
+        Ok(token)
     }
 
     /// The token of a session that goes on: the newest grant made to this process, or a new one where nobody is in the
@@ -172,14 +167,9 @@ impl<'a> Desk<'a> {
         else {
             return Ok(None);
         };
-        let mut views: Vec<SharedView> = self.ctx.look(self.store, |lens: Lens<'_>| {
+        let views = who_may_live(self.ctx.look(self.store, |lens: Lens<'_>| {
             Ok(shared.iter().map(|shared| lens.shared(shared)).collect())
-        })?;
-        views.retain(|view| {
-            view.holder
-                .as_ref()
-                .is_some_and(|h| h.verdict != Verdict::Dead)
-        });
+        })?);
         Ok((!views.is_empty()).then(|| warning(&views, *instruction)))
     }
 
@@ -261,21 +251,8 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// Notes a grant. Its secret, in a sealed store, is kept where the hooks of the agent find it too.
-    fn granted(&self, name: &Name, done: &Done) -> Asked<Token> {
-        self.taken.lock().insert(name.clone());
-        let token = granted(done)?.token.clone();
-        kept::keep(self.ctx, &token)?;
-        Ok(token)
-    }
-
     fn token(&self, name: &Name, generation: Generation) -> Token {
-        let kept = kept::token_of(self.ctx, name).filter(|kept| kept.generation == generation);
-        kept.unwrap_or_else(|| Token {
-            name: name.clone(),
-            generation,
-            secret: None,
-        })
+        kept::token_at(self.ctx, name, generation)
     }
 
     fn footing(&self, name: &Name) -> Asked<Footing> {
@@ -299,13 +276,6 @@ impl<'a> Desk<'a> {
             Err(stop) => Err(stop),
         }
     }
-}
-
-fn labels() -> Vec<Label> {
-    vec![Label {
-        key: "host".to_owned(),
-        value: "acp".to_owned(),
-    }]
 }
 
 /// A session by the protocol's id.

@@ -4,20 +4,18 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use tenure_projection::agents::{Footing, Meeting};
-use tenure_projection::call::{Bearer, Label, ProcessChoice, Verb};
+use tenure_projection::call::{Bearer, ProcessChoice, Verb};
 use tenure_projection::checkouts::CheckoutError;
 use tenure_projection::core::disclosure::Shared;
-use tenure_projection::core::holder::{Bearing, Verdict};
+use tenure_projection::core::holder::Bearing;
 use tenure_projection::core::id::{Name, Token};
 use tenure_projection::error::Error;
 use tenure_projection::guards::{changing, only_looks};
 use tenure_projection::host::ancestors;
 use tenure_projection::reader::Reader;
 use tenure_projection::store::{Answer as Told, Done, Store};
-use tenure_projection::views::{HolderView, SharedView};
+use tenure_projection::views::SharedView;
 
-use crate::command::sessions::exec::take;
-use crate::command::sessions::grant::granted;
 use crate::context::{Context, Mutation};
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
@@ -25,6 +23,7 @@ use crate::input::{self, Keyed};
 use crate::kept;
 use crate::private_file::{self, PrivateFile};
 
+use super::hold::{take_for, who_may_live};
 use super::payload::{Answer, Event, Payload, Tool, Touch};
 use super::step::{Row, Step, is_idle, row, step};
 use super::{process, said};
@@ -196,33 +195,13 @@ impl<'a> Act<'a> {
 
     /// Registers or adopts for the host process, without force.
     fn take(&self, who: &Who) -> Result<Token, Stop> {
-        let engine = self.payload.host.as_str().to_owned();
         let bearer = Bearer {
             process: ProcessChoice::Pid(who.pid),
-            engine: Some(engine.clone()),
+            engine: Some(self.payload.host.as_str().to_owned()),
         };
-        let labels = vec![Label {
-            key: "host".to_owned(),
-            value: engine,
-        }];
-        let done = take(self.ctx, self.store()?, &who.name, None, &|adopt| {
-            let (name, bearer, labels) = (who.name.clone(), bearer.clone(), labels.clone());
-            match adopt {
-                true => Verb::Adopt {
-                    name,
-                    bearer,
-                    labels,
-                },
-                false => Verb::Register {
-                    name,
-                    bearer,
-                    labels,
-                    checkout: self.payload.cwd.clone().filter(|cwd| cwd.is_absolute()),
-                },
-            }
-        })?;
-        let token = granted(&done)?.token.clone();
-        kept::keep(self.ctx, &token)?;
+        let cwd = self.payload.cwd.clone();
+        let host = self.payload.host.as_str();
+        let token = take_for(self.ctx, self.store()?, &who.name, &bearer, host, cwd)?;
         tell_adapter(who, &token)?;
         Ok(token)
     }
@@ -270,9 +249,7 @@ impl<'a> Act<'a> {
         else {
             return Ok(Answer::Silence);
         };
-        let mut views = self.views(shared)?;
-        let may_live = |h: &HolderView| h.verdict != Verdict::Dead;
-        views.retain(|view| view.holder.as_ref().is_some_and(may_live));
+        let views = who_may_live(self.views(shared)?);
         Ok(match (warned, views.is_empty()) {
             (_, true) => Answer::Silence,
             (true, _) => Answer::Deny(said::warning(&views, *instruction)),

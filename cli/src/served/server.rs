@@ -21,7 +21,7 @@ use tenure_projection::store::Store;
 use crate::app::{App, Command, carry_out};
 use crate::context::Context;
 use crate::exit::{Cause, Exit};
-use crate::fault::{Fault, Stop, of_store};
+use crate::fault::{Fault, Stop};
 use crate::output::Output;
 
 use super::caller::{Behalf, Caller, on_behalf};
@@ -51,9 +51,7 @@ pub struct Server {
 pub fn serve(ctx: &mut Context, web: Web) -> Result<Exit, Stop> {
     let dir = ctx.dir()?;
     let host: Arc<dyn Host> = Arc::new(Behalf(System::of_this_user()));
-    let failed = |error| of_store(&error, &dir);
-    let options = ctx.options(&dir).create(true).snapshots_aside(true);
-    let store = Store::open(&options, Arc::clone(&host)).map_err(failed)?;
+    let store = ctx.lasting_store(Arc::clone(&host))?;
     let absolute = fs::canonicalize(&dir).map_err(|error| Fault::file("find", &dir, error))?;
     let door = Door::of(&absolute, true)?;
     let door = door.ok_or_else(|| Fault::new(Cause::Io, "the socket's directory is gone"))?;

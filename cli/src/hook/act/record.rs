@@ -14,6 +14,7 @@ use tenure_projection::store::Answer as Told;
 use crate::fault::Stop;
 use crate::kept;
 
+use super::super::hold::labels;
 use super::super::payload::{Answer, Tool};
 use super::{Act, PARTED, Who};
 
@@ -56,13 +57,12 @@ impl Act<'_> {
             return Ok(Answer::Silence);
         };
         let engine = self.payload.host.as_str().to_owned();
-        let label = |key: &str, value: &str| Label {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        };
-        let mut labels = vec![label("host", &engine)];
+        let mut labels = labels(&engine);
         if !role.is_empty() && role.len() <= LABEL_BYTES_MAX {
-            labels.push(label("agent", role));
+            labels.push(Label {
+                key: "agent".to_owned(),
+                value: role.to_owned(),
+            });
         }
         let verb = Verb::RegisterChild {
             name,
@@ -94,12 +94,7 @@ impl Act<'_> {
         let Some(generation) = current else {
             return Ok(Answer::Silence);
         };
-        let kept = kept::token_of(self.ctx, &name).filter(|t| t.generation == generation);
-        let token = kept.unwrap_or_else(|| Token {
-            name: name.clone(),
-            generation,
-            secret: None,
-        });
+        let token = kept::token_at(self.ctx, &name, generation);
         let verb = Verb::Retire {
             name,
             if_idle: false,
