@@ -23,6 +23,7 @@ mod private_file;
 #[cfg(test)]
 mod reference;
 mod served;
+#[path = "../../core/src/zoo.rs"]
 mod zoo;
 
 use app::{App, Command, carry_out};

@@ -1,5 +1,5 @@
 //! Bugs that can be planted, to show that a rig sees them (`docs/reliability.md`): without `cfg(tenure_zoo)` nothing of
-//! them is compiled.
+//! them is compiled. One file, which is a part of each crate: none of them has to have a public item for it.
 
 #[cfg(all(tenure_zoo, not(debug_assertions)))]
 compile_error!("bugs are planted in builds with debug assertions only");

@@ -26,4 +26,5 @@ pub mod segment;
 pub mod storage;
 pub mod verify;
 pub mod writer;
+#[path = "../../core/src/zoo.rs"]
 mod zoo;

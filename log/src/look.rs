@@ -16,6 +16,12 @@ use crate::scan::{ReadAt, read_full};
 use crate::seal::{SEAL_BYTES_MAX, SEALS_FOLDER, Seal};
 use crate::storage::{Access, Directory, StoredFile};
 
+#[cfg(feature = "testkit")]
+mod copied;
+
+#[cfg(feature = "testkit")]
+pub use copied::Copied;
+
 /// Where the files of a store are read from, by several threads at once.
 pub trait Look: Sync {
     /// The names in the segments directory, in any order; none when it is not there.

@@ -32,6 +32,7 @@ pub mod transcript;
 pub mod tree;
 pub mod views;
 pub mod why;
+#[path = "../../core/src/zoo.rs"]
 mod zoo;
 
 pub use tenure_core as core;

@@ -7,7 +7,6 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::thread;
 
 use tenure_log::frame::{Draft, FrameRef};
 use tenure_log::journal::segment::SegmentLog;
@@ -17,7 +16,7 @@ use tenure_log::storage::Storage;
 use tenure_log::storage::disk::Disk;
 use tenure_log::verify::{Options, Outcome as Verdict, verify};
 
-use super::{Figures, Order, Outcome, Tier};
+use super::{Figures, Order, Outcome, side_by_side};
 
 mod change;
 mod image;
@@ -31,33 +30,12 @@ use image::{Image, Written};
 /// When the store cannot be made.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
     let room = tempfile::tempdir()?;
-    let frames = match order.tier {
-        Tier::Whole => 240,
-        Tier::Sample | Tier::Minutes => 60,
-    };
+    let frames = order.tier.of(60, 60, 240);
     let dir = room.path().join("store");
     let image = Image::of_a_store(&dir, frames)?;
     let points = order.draw(changes(&image), 1_500, 20_000);
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let parts: Vec<_> = thread::scope(|scope| {
-        let started: Vec<_> = (0..workers)
-            .map(|worker| {
-                let mine = points.iter().skip(worker).step_by(workers);
-                let image = &image;
-                scope.spawn(move || part(image, mine))
-            })
-            .collect();
-        started.into_iter().map(|part| part.join()).collect()
-    });
-    let mut figures = Figures::default();
-    for part in parts {
-        figures.join(part.map_err(|_| "a part of the run panicked")?);
-    }
-    let opened = match order.tier {
-        Tier::Sample => 40,
-        Tier::Minutes => 300,
-        Tier::Whole => 20_000,
-    };
+    let mut figures = side_by_side(&points, |mine| part(&image, mine))?;
+    let opened = order.tier.of(40, 300, 20_000);
     let step = (points.len() / opened).max(1);
     for change in points.iter().step_by(step) {
         open(&image, *change, &mut figures)?;
@@ -98,7 +76,7 @@ fn judge(
 ) -> Vec<String> {
     let mut broken = Vec::new();
     let report = verify(
-        changed,
+        &changed.files,
         &Options {
             receipts: vec![image.receipt],
             ..Options::default()
@@ -120,7 +98,7 @@ fn judge(
     }
     let mut scribe = Keeping::new(&image.frames);
     let storage: Arc<dyn Storage> = Arc::new(Disk);
-    let salvaged = salvage::salvage(changed, &storage, None, &mut scribe);
+    let salvaged = salvage::salvage(&changed.files, &storage, None, &mut scribe);
     if scribe.invented > 0 {
         let invented = scribe.invented;
         broken.push(format!(

@@ -32,7 +32,7 @@ fn size() -> usize {
 
 /// What `verify` says; each byte of each segment is accounted for, whatever was done to it.
 fn judged(image: &Image) -> Report {
-    let report = verify(image, &Options::default());
+    let report = verify(&image.files, &Options::default());
     let bytes: usize = image.segments.values().map(|bytes| bytes.len()).sum();
     assert_eq!(
         report.coverage.accounts.sum(),
@@ -47,7 +47,7 @@ fn judged(image: &Image) -> Report {
 fn judged_by(image: &Image, receipt: Receipt) -> Report {
     let receipts = vec![receipt];
     verify(
-        image,
+        &image.files,
         &Options {
             receipts,
             ..Options::default()

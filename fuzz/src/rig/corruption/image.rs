@@ -1,20 +1,20 @@
 //! The files of a store in memory, to be changed and judged.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tenure_log::error::Error;
-use tenure_log::format::{RulesVersion, SEGMENT_HEADER_BYTES, SegmentName};
+use tenure_log::format::{RulesVersion, SEGMENT_HEADER_BYTES};
 use tenure_log::frame::{Depth, Draft, Frame, FrameRef, Parts};
 use tenure_log::inspect::{Entry, inspect_all};
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Deadline, Journal, TransactError};
-use tenure_log::look::{Look, PlainDirectory};
+use tenure_log::look::Copied;
 use tenure_log::position::{Position, Receipt, TimeMicros};
-use tenure_log::scan::{Checks, ReadAt, Step};
+use tenure_log::scan::{Checks, Step};
 use tenure_log::storage::disk::Disk;
 use tenure_log::writer::site::Tuning;
 
@@ -46,46 +46,24 @@ impl PartialEq<Frame> for Written {
 #[derive(Clone)]
 pub struct Image {
     pub dir: PathBuf,
-    pub segments: BTreeMap<String, Arc<Vec<u8>>>,
-    control: Option<Vec<u8>>,
-    seals: BTreeMap<SegmentName, Vec<u8>>,
+    pub files: Copied,
     /// What was written, in order.
     pub frames: Arc<Vec<Written>>,
     /// The receipt of the newest frame.
     pub receipt: Receipt,
 }
 
-struct Shared(Arc<Vec<u8>>);
+impl Deref for Image {
+    type Target = Copied;
 
-impl ReadAt for Shared {
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let left = self.0.get(offset as usize..).unwrap_or(&[]);
-        let n = left.len().min(into.len());
-        into[..n].copy_from_slice(&left[..n]);
-        Ok(n)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.0.len() as u64)
+    fn deref(&self) -> &Copied {
+        &self.files
     }
 }
 
-impl Look for Image {
-    fn names(&self) -> io::Result<Vec<String>> {
-        Ok(self.segments.keys().cloned().collect())
-    }
-
-    fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>> {
-        let bytes = self.segments.get(name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Box::new(Shared(bytes.clone())))
-    }
-
-    fn control(&self) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.control.clone())
-    }
-
-    fn seal(&self, segment: SegmentName) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.seals.get(&segment).cloned())
+impl DerefMut for Image {
+    fn deref_mut(&mut self) -> &mut Copied {
+        &mut self.files
     }
 }
 
@@ -148,25 +126,12 @@ impl Image {
             chain: head.chain,
         };
         drop(log);
-        let look = PlainDirectory::new(dir);
         let mut image = Self {
             dir: dir.to_owned(),
-            segments: BTreeMap::new(),
-            control: look.control()?,
-            seals: BTreeMap::new(),
+            files: Copied::of(dir)?,
             frames: Arc::default(),
             receipt,
         };
-        for name in look.names()? {
-            let Ok(segment) = name.parse::<SegmentName>() else {
-                continue;
-            };
-            let bytes = fs::read(dir.join("segments").join(&name))?;
-            image.segments.insert(name, Arc::new(bytes));
-            image
-                .seals
-                .extend(look.seal(segment)?.map(|seal| (segment, seal)));
-        }
         image.frames = Arc::new(image.places(written)?);
         Ok(image)
     }
@@ -175,7 +140,7 @@ impl Image {
         let mut names = self.segments.keys();
         let (mut file, mut written) = (String::new(), Vec::new());
         let mut frames = frames.into_iter();
-        inspect_all(self, Checks::ALL, &mut |entry| match entry {
+        inspect_all(&self.files, Checks::ALL, &mut |entry| match entry {
             Entry::Segment { .. } => file = names.next().cloned().unwrap_or_default(),
             Entry::Step {
                 span,

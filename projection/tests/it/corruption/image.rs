@@ -1,18 +1,18 @@
 //! The files of a store in memory, to be changed and judged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 
-use tenure_log::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
+use tenure_log::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use tenure_log::frame::{Draft, FRAME_HEADER_BYTES, Frame, Place as At, encode_into};
 use tenure_log::inspect::{Entry, inspect_all};
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{Deadline, Journal, RulesVersion};
-use tenure_log::look::{Look, PlainDirectory};
+use tenure_log::look::Copied;
 use tenure_log::position::{Chain, Head, Position, Receipt, Salt, StoreId};
-use tenure_log::scan::{Checks, ReadAt, Step};
+use tenure_log::scan::{Checks, Step};
 use tenure_log::storage::disk::Disk;
 use tenure_log::writer::site::Tuning;
 use tenure_projection::entry;
@@ -42,9 +42,7 @@ pub enum Change {
 /// A store's files.
 #[derive(Clone)]
 pub struct Image {
-    pub segments: BTreeMap<String, Arc<Vec<u8>>>,
-    pub seals: BTreeMap<SegmentName, Vec<u8>>,
-    pub control: Option<Vec<u8>>,
+    pub files: Copied,
     pub frames: Vec<Place>,
     /// The receipt of the newest frame.
     pub receipt: Receipt,
@@ -52,37 +50,17 @@ pub struct Image {
     pub kinds: usize,
 }
 
-struct Shared(Arc<Vec<u8>>);
+impl Deref for Image {
+    type Target = Copied;
 
-impl ReadAt for Shared {
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let left = self.0.get(offset as usize..).unwrap_or(&[]);
-        let n = left.len().min(into.len());
-        into[..n].copy_from_slice(&left[..n]);
-        Ok(n)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.0.len() as u64)
+    fn deref(&self) -> &Copied {
+        &self.files
     }
 }
 
-impl Look for Image {
-    fn names(&self) -> io::Result<Vec<String>> {
-        Ok(self.segments.keys().cloned().collect())
-    }
-
-    fn open(&self, name: &str) -> io::Result<Box<dyn ReadAt>> {
-        let bytes = self.segments.get(name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Box::new(Shared(bytes.clone())))
-    }
-
-    fn control(&self) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.control.clone())
-    }
-
-    fn seal(&self, segment: SegmentName) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.seals.get(&segment).cloned())
+impl DerefMut for Image {
+    fn deref_mut(&mut self) -> &mut Copied {
+        &mut self.files
     }
 }
 
@@ -159,11 +137,8 @@ impl Image {
     }
 
     fn read(dir: &Path) -> Self {
-        let look = PlainDirectory::new(dir);
         let mut image = Self {
-            segments: BTreeMap::new(),
-            seals: BTreeMap::new(),
-            control: look.control().expect("it reads"),
+            files: Copied::of(dir).expect("it reads"),
             frames: Vec::new(),
             receipt: Receipt {
                 store: StoreId([0; 16]),
@@ -172,15 +147,6 @@ impl Image {
             },
             kinds: 0,
         };
-        for name in look.names().expect("listed") {
-            let Ok(segment) = name.parse::<SegmentName>() else {
-                continue;
-            };
-            let bytes = std::fs::read(dir.join("segments").join(&name)).expect("it reads");
-            image.segments.insert(name, Arc::new(bytes));
-            let seal = look.seal(segment).expect("it reads");
-            image.seals.extend(seal.map(|seal| (segment, seal)));
-        }
         image.frames = image.places();
         image
     }
@@ -188,7 +154,7 @@ impl Image {
     /// Where the frames stand that are part of the log.
     fn places(&self) -> Vec<Place> {
         let (mut places, mut segments) = (Vec::new(), 0);
-        inspect_all(self, Checks::ALL, &mut |entry| match entry {
+        inspect_all(&self.files, Checks::ALL, &mut |entry| match entry {
             Entry::Segment { .. } => segments += 1,
             Entry::Step {
                 span,
