@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -43,6 +44,15 @@ impl Tier {
             .get(usize::from(number))
             .copied()
     }
+
+    /// What goes with it: of a sample, of minutes, of everything.
+    fn of<T>(self, sample: T, minutes: T, whole: T) -> T {
+        match self {
+            Self::Sample => sample,
+            Self::Minutes => minutes,
+            Self::Whole => whole,
+        }
+    }
 }
 
 /// What a rig is asked to do.
@@ -61,17 +71,45 @@ pub struct Order {
 impl Order {
     /// As many of the points as the tier has time for, drawn by the seed: all of them where everything is tried.
     fn draw<P>(&self, mut points: Vec<P>, sample: usize, minutes: usize) -> Vec<P> {
-        let most = match self.tier {
-            Tier::Sample => sample,
-            Tier::Minutes => minutes,
-            Tier::Whole => return points,
-        };
+        let most = self.tier.of(sample, minutes, usize::MAX);
         let mut dice = Dice::new(self.seed);
         while points.len() > most {
             points.swap_remove(dice.roll(points.len() as u64) as usize);
         }
         points
     }
+
+    /// Seeds that follow from this one, as many as the tier has time for.
+    fn seeds(&self, sample: u64, minutes: u64, whole: u64) -> impl Iterator<Item = u64> {
+        let first = self.seed.wrapping_mul(1_000_003);
+        (0..self.tier.of(sample, minutes, whole)).map(move |number| first + number)
+    }
+}
+
+/// Tries every point on as many threads as there are processors, each a part of them.
+///
+/// # Errors
+/// When a thread panics.
+fn side_by_side<P: Sync>(
+    points: &[P],
+    part: impl Fn(&mut dyn Iterator<Item = &P>) -> Figures + Sync,
+) -> Result<Figures, Box<dyn Error>> {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let parts: Vec<_> = thread::scope(|scope| {
+        let part = &part;
+        let started: Vec<_> = (0..workers)
+            .map(|worker| {
+                let mut mine = points.iter().skip(worker).step_by(workers);
+                scope.spawn(move || part(&mut mine))
+            })
+            .collect();
+        started.into_iter().map(|part| part.join()).collect()
+    });
+    let mut figures = Figures::default();
+    for part in parts {
+        figures.join(part.map_err(|_| "a part of the run panicked")?);
+    }
+    Ok(figures)
 }
 
 /// What was tried, how often, and what was found.
@@ -212,11 +250,7 @@ pub fn said(rig: &Rig, order: &Order, outcome: &Outcome, took: Duration) -> Valu
 }
 
 fn hammered(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let seconds = match order.tier {
-        Tier::Sample => 2,
-        Tier::Minutes => 10,
-        Tier::Whole => 30,
-    };
+    let seconds = order.tier.of(2, 10, 30);
     let mut figures = Figures::default();
     for (processes, threads) in [(2, 1), (8, 1), (1, 64)] {
         let room = tempfile::tempdir()?;

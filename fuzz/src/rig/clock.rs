@@ -15,7 +15,7 @@ use tenure_projection::projector::Projector;
 use tenure_projection::store::{OpenOptions, Store};
 
 use super::play::{self, Known, NAMES};
-use super::{Figures, Order, Outcome, Tier};
+use super::{Figures, Order, Outcome};
 use crate::hammer::Dice;
 
 /// The machine, but for its clock.
@@ -58,14 +58,9 @@ const FAR: u64 = 10 * 365 * 86_400 * 1_000_000;
 /// # Errors
 /// When a store cannot be made, or a process cannot be started.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let lives = match order.tier {
-        Tier::Sample => 3,
-        Tier::Minutes => 60,
-        Tier::Whole => 2_000,
-    };
     let mut figures = Figures::default();
-    for life in 0..lives {
-        one(order.seed.wrapping_mul(1_000_003) + life, &mut figures)?;
+    for seed in order.seeds(3, 60, 2_000) {
+        one(seed, &mut figures)?;
     }
     Ok(Outcome::Ran(figures))
 }

@@ -11,7 +11,6 @@ use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use tenure_log::error::Error as LogError;
@@ -23,7 +22,7 @@ use tenure_log::position::{Head, Position, TimeMicros};
 use tenure_log::storage::sim::{Fault, Sim, SimProcess, Survival};
 use tenure_log::writer::site::Tuning;
 
-use super::{Figures, Order, Outcome, Tier};
+use super::{Figures, Order, Outcome, side_by_side};
 
 /// What a writer does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,49 +80,35 @@ const RECOVERY_STEPS: u64 = 130;
 /// # Errors
 /// When a sequence cannot be played without a crash.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let bounds = match order.tier {
-        Tier::Sample => Bounds {
+    let bounds = order.tier.of(
+        Bounds {
             operations_max: 2,
             survivals: &SURVIVALS[..4],
             kill_every: 5,
             again_every: 53,
         },
-        Tier::Minutes => Bounds {
+        Bounds {
             operations_max: 2,
             survivals: &SURVIVALS[..6],
             kill_every: 1,
             again_every: 29,
         },
-        Tier::Whole => Bounds {
+        Bounds {
             operations_max: 3,
             survivals: &SURVIVALS,
             kill_every: 1,
             again_every: 7,
         },
-    };
+    );
     let sequences = sequences(bounds.operations_max);
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let parts: Vec<_> = thread::scope(|scope| {
-        let started: Vec<_> = (0..workers)
-            .map(|worker| {
-                let mine = sequences.iter().skip(worker).step_by(workers);
-                let bounds = &bounds;
-                scope.spawn(move || {
-                    let mut figures = Figures::default();
-                    for sequence in mine {
-                        figures.count("sequences", 1);
-                        crash_everywhere(sequence, order.seed, bounds, &mut figures);
-                    }
-                    figures
-                })
-            })
-            .collect();
-        started.into_iter().map(|part| part.join()).collect()
-    });
-    let mut figures = Figures::default();
-    for part in parts {
-        figures.join(part.map_err(|_| "a sequence does not play without a crash")?);
-    }
+    let figures = side_by_side(&sequences, |mine| {
+        let mut figures = Figures::default();
+        for sequence in mine {
+            figures.count("sequences", 1);
+            crash_everywhere(sequence, order.seed, &bounds, &mut figures);
+        }
+        figures
+    })?;
     Ok(Outcome::Ran(figures))
 }
 

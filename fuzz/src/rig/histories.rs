@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Figures, Order, Outcome, Tier};
+use super::{Figures, Order, Outcome};
 use crate::hammer::Dice;
 
 mod check;
@@ -25,11 +25,7 @@ use recorded::{History, record};
 /// # Errors
 /// When a player cannot be started, or a log does not read.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let histories = match order.tier {
-        Tier::Sample => 4,
-        Tier::Minutes => 150,
-        Tier::Whole => 10_000,
-    };
+    let histories = order.tier.of(4, 150, 10_000);
     let mut figures = Figures::default();
     let mut dice = Dice::new(order.seed);
     for number in 0..histories {

@@ -11,7 +11,7 @@ use tenure_projection::log::journal::memory::MemoryLog;
 use tenure_projection::store::{RULES, Store};
 
 use super::play::{self, Came};
-use super::{Figures, Order, Outcome, Tier};
+use super::{Figures, Order, Outcome};
 use crate::hammer::Dice;
 
 mod reference;
@@ -28,14 +28,9 @@ const COMMANDS: u64 = 150;
 /// # Errors
 /// When a store answers a command neither with an answer nor with a refusal.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let lives = match order.tier {
-        Tier::Sample => 60,
-        Tier::Minutes => 2_000,
-        Tier::Whole => 60_000,
-    };
     let mut figures = Figures::default();
-    for life in 0..lives {
-        one(order.seed.wrapping_mul(1_000_003) + life, &mut figures)?;
+    for seed in order.seeds(60, 2_000, 60_000) {
+        one(seed, &mut figures)?;
     }
     Ok(Outcome::Ran(figures))
 }

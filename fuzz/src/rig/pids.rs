@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::{Figures, Order, Outcome, Tier};
+use super::{Figures, Order, Outcome};
 
 /// Words before a command that runs in a namespace of its own.
 const APART: [&str; 4] = ["unshare", "-p", "-f", "--mount-proc"];
@@ -53,11 +53,7 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
         let why = "choosing process numbers needs root and unshare";
         return Ok(Outcome::Skipped(why.into()));
     }
-    let rounds = match order.tier {
-        Tier::Sample => 5,
-        Tier::Minutes => 200,
-        Tier::Whole => 2_000,
-    };
+    let rounds = order.tier.of(5, 200, 2_000);
     let room = tempfile::tempdir()?;
     let mut figures = Figures::default();
     let mut words: Vec<&str> = APART.to_vec();

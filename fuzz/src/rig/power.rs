@@ -19,7 +19,7 @@ use tenure_projection::core::id::Name;
 use tenure_projection::host::System;
 use tenure_projection::store::{OpenOptions, Store};
 
-use super::{Figures, Order, Outcome, Tier};
+use super::{Figures, Order, Outcome};
 use crate::hammer::{Dice, Tally, judge, worker};
 
 /// Writers at a time.
@@ -42,11 +42,7 @@ fcntl.ioctl(directory, 0x8004587D, struct.pack('I', 2))";
 /// # Errors
 /// When a disk cannot be made or mounted.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let cuts = match order.tier {
-        Tier::Sample => 2,
-        Tier::Minutes => 30,
-        Tier::Whole => 1_000,
-    };
+    let cuts = order.tier.of(2, 30, 1_000);
     let mut figures = Figures::default();
     let mut missing = Vec::new();
     for kind in ["ext4", "xfs"] {

@@ -417,18 +417,22 @@ fn remover<'b>(choose: impl Fn(&dyn Directory) -> Vec<String> + Send + 'b) -> Bo
     })
 }
 
+/// One kill and many stops, while somebody changes the store's files.
+fn meddled_with(seed: u64) -> Chaos {
+    Chaos {
+        kill_one_in: 300,
+        stop_one_in: 60 + seed % 300,
+        kills_max: 1,
+        ..Chaos::default()
+    }
+}
+
 /// The same with somebody who removes the control page: it is derived, whoever writes notices.
 #[test]
 fn a_control_page_removed_among_living_writers_loses_and_doubles_nothing() {
     for seed in seeds(150) {
-        let chaos = Chaos {
-            kill_one_in: 300,
-            stop_one_in: 60 + seed % 300,
-            kills_max: 1,
-            ..Chaos::default()
-        };
         let remover = remover(|_| vec!["control".to_owned()]);
-        run_chaos(seed, chaos, 2, vec![remover]);
+        run_chaos(seed, meddled_with(seed), 2, vec![remover]);
     }
 }
 
@@ -437,17 +441,11 @@ fn a_control_page_removed_among_living_writers_loses_and_doubles_nothing() {
 fn lock_files_removed_among_living_writers_lose_and_double_nothing() {
     let mut raised = 0;
     for seed in seeds(150) {
-        let chaos = Chaos {
-            kill_one_in: 300,
-            stop_one_in: 60 + seed % 300,
-            kills_max: 1,
-            ..Chaos::default()
-        };
         let remover = remover(|dir| {
             let locks = dir.list("locks").unwrap_or_default();
             locks.iter().map(|name| format!("locks/{name}")).collect()
         });
-        let (_, sim) = run_chaos(seed, chaos, 3, vec![remover]);
+        let (_, sim) = run_chaos(seed, meddled_with(seed), 3, vec![remover]);
         raised += usize::from(sim.bytes_of("locks/2").is_some());
     }
     assert!(raised > 20, "{raised} runs raised the epoch");
@@ -458,12 +456,6 @@ fn lock_files_removed_among_living_writers_lose_and_double_nothing() {
 #[test]
 fn lock_files_replaced_among_living_writers_lose_and_double_nothing() {
     for seed in seeds(150) {
-        let chaos = Chaos {
-            kill_one_in: 300,
-            stop_one_in: 60 + seed % 300,
-            kills_max: 1,
-            ..Chaos::default()
-        };
         let replacer: Body<'_> = Box::new(|process| {
             for _ in 0..3 {
                 let Ok(dir) = process.directory(Path::new(STORE), Opening::Existing) else {
@@ -479,7 +471,7 @@ fn lock_files_replaced_among_living_writers_lose_and_double_nothing() {
             }
             Ok(())
         });
-        run_chaos(seed, chaos, 3, vec![replacer]);
+        run_chaos(seed, meddled_with(seed), 3, vec![replacer]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Calls that wait together: what they share, and whom they do not hold up.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -79,19 +80,25 @@ fn a_deadline_does_not_wait_for_the_syncs_of_others() {
     assert_eq!(answers.try_iter().count(), 8);
 }
 
-/// A process that has read as much as is worth a snapshot finds that another one has written it, and leaves it as it is.
-#[test]
-fn a_snapshot_of_another_process_is_not_written_again() {
-    let temp = tempfile::tempdir().expect("a directory");
-    let dir = temp.path().join("store");
+/// Two processes with one store, as far as handles can be: a session of the first, and the second.
+fn two_handles(dir: &Path) -> (Session, Store) {
     let open = || {
         let host = Arc::new(System::of_this_user());
-        let options = OpenOptions::new(&dir).create(true);
+        let options = OpenOptions::new(dir).create(true);
         Store::open(&options, host).expect("it opens")
     };
     let (one, other) = (open(), open());
     let name = Name::parse("agent").expect("a name");
     let session = Session::register(&one, &name).expect("the name is free");
+    (session, other)
+}
+
+/// A process that has read as much as is worth a snapshot finds that another one has written it, and leaves it as it is.
+#[test]
+fn a_snapshot_of_another_process_is_not_written_again() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = temp.path().join("store");
+    let (session, other) = two_handles(&dir);
     let note = || Verb::Note {
         body: b"a note".to_vec(),
         on: None,
@@ -151,14 +158,7 @@ fn a_snapshot_that_is_due_is_there_when_the_last_handle_is_gone() {
 fn a_snapshot_that_another_process_writes_is_not_written_twice() {
     let temp = tempfile::tempdir().expect("a directory");
     let dir = temp.path().join("store");
-    let open = || {
-        let host = Arc::new(System::of_this_user());
-        let options = OpenOptions::new(&dir).create(true);
-        Store::open(&options, host).expect("it opens")
-    };
-    let (one, other) = (open(), open());
-    let name = Name::parse("agent").expect("a name");
-    let session = Session::register(&one, &name).expect("the name is free");
+    let (session, other) = two_handles(&dir);
     let newest = dir.join("snapshots/state");
     let alone = || {
         other
