@@ -242,6 +242,8 @@ impl Store {
         }
         match &self.1 {
             Some(aside) => aside.begin(self),
+            // While a thread of this process writes it, the others do not ask the system for the turn at each call.
+            None if self.0.snapshotting.is_locked() => {}
             None => {
                 if let Some(turn) = self.snapshot_turn() {
                     self.write_due_snapshot(turn);
