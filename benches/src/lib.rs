@@ -1,7 +1,7 @@
 //! What the benchmarks and the comparison with other stores have in common.
 //!
-//! `cargo bench` measures parts, the program `curves` how they grow, and the package in `compare`, outside the
-//! workspace, whole stores side by side. All do the work that [`workload`] describes, so that their figures
+//! `cargo bench` measures parts, the program `curves` how they grow, `hooks` what an agent waits for, and the package in
+//! `compare`, outside the workspace, whole stores side by side. All do the work that [`workload`] describes, so that their figures
 //! speak of the same thing.
 
 pub mod figures;
