@@ -205,7 +205,7 @@ pub enum Command {
     Install(operate::install::Args),
     /// What an agent host calls at its events: reads a payload, asks the ledger, answers the host
     Hook(hook::Args),
-    /// Keep the store open and carry changes out for others, who ask over a socket in its directory
+    /// Keep the store open and answer others, who ask over a socket in its directory
     Serve(operate::serve::Args),
     /// Completions for a shell
     Completions(operate::completions::Args),

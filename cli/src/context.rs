@@ -1,5 +1,6 @@
 //! What every command works with: the store it is pointed at, on whose behalf, and where answers go.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,12 @@ impl Context {
             served: Some(store),
             out,
         }
+    }
+
+    /// Whether a command of another process is carried out.
+    #[must_use]
+    pub fn is_serving(&self) -> bool {
+        self.served.is_some()
     }
 
     /// The store's directory.
@@ -178,10 +185,14 @@ impl Context {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn reading(&self) -> Result<Reader, Stop> {
+    pub fn reading(&self) -> Result<Reading, Stop> {
+        if let Some(store) = &self.served {
+            return Ok(Reading::Kept(store.clone()));
+        }
         let dir = self.dir()?;
-        Reader::open(&served::place(&dir), self.host())
-            .map_err(|error| of_store(&error, &dir).into())
+        let reader = Reader::open(&dir, self.host());
+        let reader = reader.map_err(|error| Stop::from(of_store(&error, &dir)))?;
+        Ok(Reading::Opened(Box::new(reader)))
     }
 
     /// Looks at the head of a store.
@@ -285,6 +296,26 @@ impl Context {
                 .refused(refusal, carried)
             })
         })
+    }
+}
+
+/// A store to look at: opened for that, or the one that a server keeps open.
+#[derive(Debug)]
+pub enum Reading {
+    /// Opened, from its files.
+    Opened(Box<Reader>),
+    /// Kept open.
+    Kept(Store),
+}
+
+impl Deref for Reading {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        match self {
+            Self::Opened(reader) => reader,
+            Self::Kept(store) => store,
+        }
     }
 }
 

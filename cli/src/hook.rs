@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::Stop;
+use crate::served::{self, Hooked};
 
 mod act;
 mod claude;
@@ -27,6 +28,7 @@ pub use hold::{labels, take_for, who_may_live};
 pub use payload::Host;
 pub use process::PROXY;
 pub use said::{refusal as refusal_text, warning};
+use step::is_idle;
 pub use step::{Row, row};
 
 use act::Act;
@@ -85,21 +87,60 @@ struct Listener {
 }
 
 impl Listener {
-    /// Prints the answer, unless one was printed.
-    fn answer(&self, answer: &Answer) {
-        if ANSWERED.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        if let Some(value) = self.host.answer(self.kind, &self.word, answer) {
-            let mut out = std::io::stdout().lock();
-            // A host that does not read gets no answer, and decides by itself.
-            let _ = writeln!(out, "{value}").and_then(|()| out.flush());
+    /// Who is answered where the payload was not read.
+    fn unread(args: &Args) -> Self {
+        let host = args.host.unwrap_or(Host::Claude);
+        Self {
+            host,
+            kind: Kind::Before,
+            word: host.before().to_owned(),
+            on_error: args.on_error,
         }
     }
 
-    /// Says that nothing was asked, and why.
-    fn blind(&self, why: &str) {
-        self.answer(&said::blind(self.kind, self.on_error, why));
+    fn of(payload: &Payload, args: &Args) -> Self {
+        Self {
+            host: payload.host,
+            kind: payload.event.kind(),
+            word: payload.word.clone(),
+            on_error: args.on_error,
+        }
+    }
+
+    /// What is printed of an answer.
+    fn text(&self, answer: &Answer) -> String {
+        let value = self.host.answer(self.kind, &self.word, answer);
+        value.map(|value| format!("{value}\n")).unwrap_or_default()
+    }
+
+    /// What is printed where nothing was asked, and why.
+    fn blind(&self, why: &str) -> String {
+        self.text(&said::blind(self.kind, self.on_error, why))
+    }
+
+    /// Asks the ledger, and gives what is printed.
+    fn ask(&self, ctx: &Context, payload: &Payload) -> String {
+        match Act::new(ctx, payload).answer() {
+            Ok(answer) => self.text(&answer),
+            Err(stop) => self.blind(&said::why(&stop)),
+        }
+    }
+
+    /// How long its host waits for the ledger at most.
+    fn bound(&self) -> Duration {
+        match self.kind {
+            Kind::End => END_BOUND,
+            _ => BOUND,
+        }
+    }
+}
+
+/// Prints the answer, unless one was printed.
+fn print(text: &str) {
+    if !ANSWERED.swap(true, Ordering::SeqCst) {
+        let mut out = std::io::stdout().lock();
+        // A host that does not read gets no answer, and decides by itself.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 }
 
@@ -107,69 +148,75 @@ impl Args {
     /// Reads a payload and answers it.
     ///
     /// # Errors
-    /// None: what fails is answered too.
+    /// When a server that answers it for another process cannot keep the answer; else none: what fails is answered too.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
-        let unread = Listener {
-            host: self.host.unwrap_or(Host::Claude),
-            kind: Kind::Before,
-            word: self.host.unwrap_or(Host::Claude).before().to_owned(),
-            on_error: self.on_error,
-        };
-        answer_panics(unread.clone());
+        let unread = Listener::unread(&self);
+        let asked_for = ctx.is_serving();
+        if !asked_for {
+            answer_panics(unread.clone());
+        }
         let mut bytes = Vec::new();
-        let read = std::io::stdin()
-            .lock()
+        let read = served::input()
             .take(PAYLOAD_BYTES_MAX)
             .read_to_end(&mut bytes);
         let payload = match read {
             Ok(_) => Payload::read(&bytes, self.host),
             Err(error) => Err(format!("the payload cannot be read: {error}")),
         };
-        let payload = match payload {
-            Ok(Some(payload)) => payload,
+        let text = match &payload {
             // An event that means nothing here.
-            Ok(None) => return Ok(Exit::DONE),
-            Err(why) => {
-                unread.blind(&why);
-                return Ok(Exit::DONE);
+            Ok(None) => String::new(),
+            Err(why) => unread.blind(why),
+            Ok(Some(payload)) => {
+                let listener = Listener::of(payload, &self);
+                if asked_for {
+                    listener.ask(ctx, payload)
+                } else {
+                    answer_panics(listener.clone());
+                    answer_late(listener.clone());
+                    let relayed = relayed(ctx, payload, &bytes, listener.bound());
+                    relayed.unwrap_or_else(|| listener.ask(ctx, payload))
+                }
             }
         };
-        let listener = Listener {
-            host: payload.host,
-            kind: payload.event.kind(),
-            word: payload.word.clone(),
-            on_error: self.on_error,
-        };
-        answer_panics(listener.clone());
-        answer_late(listener.clone());
-        let act = Act::new(ctx, &payload);
-        match act.answer() {
-            Ok(answer) => listener.answer(&answer),
-            Err(stop) => listener.blind(&said::why(&stop)),
+        if asked_for {
+            ctx.out.raw(text.as_bytes())?;
+            return Ok(Exit::DONE);
         }
+        print(&text);
         // A state is as large as everything that is open, and the host waits: it is not given back piece by piece.
         std::process::exit(Exit::DONE.number().into());
     }
 }
 
+/// What a server says, where one is there and there is something to ask.
+fn relayed(ctx: &Context, payload: &Payload, bytes: &[u8], bound: Duration) -> Option<String> {
+    if is_idle(&payload.event) {
+        return None;
+    }
+    let hooked = Hooked {
+        payload: bytes,
+        host: payload.host.as_str(),
+        bearing: act::hosting(ctx, payload.host).ok()?,
+        bound,
+    };
+    served::relay(ctx, hooked)
+}
+
 /// A fault of ours is answered by the policy too, and ends as every answer does.
 fn answer_panics(listener: Listener) {
     std::panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
-        listener.blind(&format!("this program is wrong: {panic}"));
+        print(&listener.blind(&format!("this program is wrong: {panic}")));
         std::process::exit(0);
     }));
 }
 
 /// A file system that hangs, or a lock that is held, must not hold an agent up.
 fn answer_late(listener: Listener) {
-    let bound = if listener.kind == Kind::End {
-        END_BOUND
-    } else {
-        BOUND
-    };
+    let bound = listener.bound();
     std::thread::spawn(move || {
         std::thread::sleep(bound);
-        listener.blind(&format!("no answer within {} s", bound.as_secs()));
+        print(&listener.blind(&format!("no answer within {} s", bound.as_secs())));
         std::process::exit(0);
     });
 }

@@ -1,4 +1,4 @@
-//! A served store: one process keeps it open and carries out the changes of others, who ask over a socket in the store's
+//! A served store: one process keeps it open and carries out the commands of others, who ask over a socket in the store's
 //! directory. `docs/served.md` has the protocol.
 //!
 //! Whoever asks gets what it would have printed itself: the command runs in the server as it runs everywhere, with the
@@ -10,8 +10,8 @@ mod http;
 mod server;
 mod wire;
 
-pub use caller::{input, place, settle, variable};
-pub use client::ask;
+pub use caller::{host_process, input, place, settle, variable};
+pub use client::{Hooked, ask, relay};
 pub use http::Web;
 pub use server::serve;
 
@@ -27,49 +27,62 @@ use crate::fault::{Fault, Stop};
 /// The longest path of a socket that every system takes, in bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 100;
 
-/// Whether a command is one that a server carries out: the changes. Commands that only look read the files, as ever: a
-/// reader takes no lock and waits for nobody.
-fn is_served(command: &Command) -> bool {
-    match command {
-        Command::Adopt(args) => args.is_of_one(),
-        Command::Register(_)
-        | Command::Retire(_)
-        | Command::Dispatch(_)
-        | Command::Accept(_)
-        | Command::Decline(_)
-        | Command::Report(_)
-        | Command::Cancel(_)
-        | Command::Fail(_)
-        | Command::Handoff(_)
-        | Command::Note(_)
-        | Command::Observe(_)
-        | Command::Send(_)
-        | Command::Deliver(_)
-        | Command::Ack(_)
-        | Command::Record(_)
-        | Command::Branch(_)
-        | Command::Revert(_)
-        | Command::Rename(_)
-        | Command::Release(_) => true,
-        _ => false,
-    }
+/// What a server does with a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Service {
+    /// Carries the change out. Whoever hears no answer does not know whether it happened.
+    Change,
+    /// Answers the question. Whoever hears no answer asks the files.
+    Look,
+    /// The same, of a question about files or processes of this machine: not over HTTP.
+    LookHere,
+    /// Answers it to askers that are not this program, which reads the log itself where much of it is read.
+    LookLong,
 }
 
-/// Whether a command that only looks is answered by a server too, for askers that are not this program: those that need
-/// nothing but the store.
-fn is_shown(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Sessions(_)
+impl Service {
+    /// `None`: the command is not served.
+    fn of(command: &Command) -> Option<Self> {
+        let look = |here| if here { Self::LookHere } else { Self::Look };
+        Some(match command {
+            Command::Adopt(args) if args.is_of_one() => Self::Change,
+            Command::Register(_)
+            | Command::Retire(_)
+            | Command::Dispatch(_)
+            | Command::Accept(_)
+            | Command::Decline(_)
+            | Command::Report(_)
+            | Command::Cancel(_)
+            | Command::Fail(_)
+            | Command::Handoff(_)
+            | Command::Note(_)
+            | Command::Observe(_)
+            | Command::Send(_)
+            | Command::Deliver(_)
+            | Command::Ack(_)
+            | Command::Record(_)
+            | Command::Branch(_)
+            | Command::Revert(_)
+            | Command::Rename(_)
+            | Command::Release(_) => Self::Change,
+            Command::Status(args) => look(args.is_here()),
+            Command::Check(args) => look(args.is_of_paths()),
+            Command::Who(args) => look(args.is_of_path()),
+            Command::Shared(_) | Command::Hook(_) => Self::LookHere,
+            Command::Sessions(_)
             | Command::Show(_)
             | Command::Work(_)
             | Command::Inbox(_)
             | Command::Tree(_)
-            | Command::History(_)
             | Command::Lineage(_)
+            | Command::Why(_)
             | Command::Outcome(_)
-            | Command::Receipt(_)
-    )
+            | Command::Receipt(_) => Self::Look,
+            Command::Refusals(args) if args.only_lists() => Self::Look,
+            Command::History(_) => Self::LookLong,
+            _ => return None,
+        })
+    }
 }
 
 /// The directory of a store's socket: nobody but its user may look into it.

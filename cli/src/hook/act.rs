@@ -16,12 +16,13 @@ use tenure_projection::reader::Reader;
 use tenure_projection::store::{Answer as Told, Done, Store};
 use tenure_projection::views::SharedView;
 
-use crate::context::{Context, Mutation};
+use crate::context::{Context, Mutation, Reading};
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
 use crate::input::{self, Keyed};
 use crate::kept;
 use crate::private_file::{self, PrivateFile};
+use crate::served;
 
 use super::hold::{take_for, who_may_live};
 use super::payload::{Answer, Event, Payload, Tool, Touch};
@@ -41,7 +42,7 @@ pub struct Act<'a> {
     ctx: &'a Context,
     payload: &'a Payload,
     /// Opened to be looked at, once: what opening costs is most of what an answer costs.
-    reader: OnceCell<Reader>,
+    reader: OnceCell<Reading>,
     /// Opened when something is written.
     store: OnceCell<Store>,
 }
@@ -142,27 +143,25 @@ impl<'a> Act<'a> {
 
     /// Whose session it is: by the environment, else by the host's id of it.
     fn who(&self) -> Result<Who, Stop> {
-        let told = std::env::var("TENURE_SESSION")
-            .ok()
-            .filter(|name| !name.is_empty());
+        let told = served::variable("TENURE_SESSION").and_then(|name| name.into_string().ok());
+        let told = told.filter(|name| !name.is_empty());
         let Some(name) = told.or_else(|| self.payload.session.clone()) else {
             let message = "the payload has no session_id, and TENURE_SESSION is not set";
             return Err(Fault::usage(message).into());
         };
         let name = input::name(&name)?;
-        let own: Vec<String> = std::env::args().collect();
-        let pid = process::proxied(ancestors())
-            .or_else(|| process::hosting(self.payload.host, &own, ancestors()))
-            .ok_or_else(|| Fault::new(Cause::Io, "no process above this one can be seen"))?;
-        let bearing = self.ctx.host().bearing(ProcessChoice::Pid(pid));
-        let bearing = bearing.map_err(|error| Fault::new(Cause::Io, error.to_string()))?;
+        let bearing = match served::host_process() {
+            Some(bearing) => bearing,
+            None => hosting(self.ctx, self.payload.host)?,
+        };
+        let process = bearing.process.ok_or_else(unseen)?;
         // A token that cannot be read is as good as none: the grant to this process counts.
         let shown = input::token(None).ok().flatten();
         Ok(Who {
             shown: shown.filter(|token| token.name == name),
             kept: kept::token_of(self.ctx, &name),
             name,
-            pid,
+            pid: process.pid,
             bearing,
         })
     }
@@ -343,15 +342,32 @@ impl<'a> Act<'a> {
     }
 }
 
+/// The agent host that called this process.
+///
+/// # Errors
+/// When no process above this one can be seen, or nothing can be found out about it.
+pub fn hosting(ctx: &Context, host: super::Host) -> Result<Bearing, Stop> {
+    let own: Vec<String> = std::env::args().collect();
+    let pid = process::proxied(ancestors())
+        .or_else(|| process::hosting(host, &own, ancestors()))
+        .ok_or_else(unseen)?;
+    let bearing = ctx.host().bearing(ProcessChoice::Pid(pid));
+    Ok(bearing.map_err(|error| Fault::new(Cause::Io, error.to_string()))?)
+}
+
+fn unseen() -> Fault {
+    Fault::new(Cause::Io, "no process above this one can be seen")
+}
+
 /// Replaces the token in the file that the environment names, if it is an older one of the same session (REG-15).
 fn tell_adapter(who: &Who, token: &Token) -> Result<(), Stop> {
-    let Some(path) = std::env::var_os("TENURE_TOKEN_FILE").filter(|path| !path.is_empty()) else {
+    let Some(path) = served::variable("TENURE_TOKEN_FILE").filter(|path| !path.is_empty()) else {
         return Ok(());
     };
-    let path = Path::new(&path);
-    match private_file::read_token(path) {
+    let path = served::place(Path::new(&path));
+    match private_file::read_token(&path) {
         Ok(old) if old.name == who.name && old.generation < token.generation => {
-            PrivateFile::prepare(path)?.commit(&token.reveal())
+            PrivateFile::prepare(&path)?.commit(&token.reveal())
         }
         _ => Ok(()),
     }

@@ -24,8 +24,10 @@ pub struct Caller {
     pub stdin: Vec<u8>,
     /// Its number.
     pub pid: u32,
-    /// The process that it wants a grant made to.
+    /// The process that it wants a grant made to; for a hook, the agent host.
     pub bearing: Option<Bearing>,
+    /// What it said of `TENURE_SESSION`.
+    pub session: Option<String>,
 }
 
 thread_local! {
@@ -51,7 +53,13 @@ fn current() -> Option<Rc<Caller>> {
     CALLER.with_borrow(Clone::clone)
 }
 
-/// A variable of the environment of whoever asked. Of another process only those of the token are known.
+/// The process that whoever asked said a hook's agent host is; `None` where this process asks for itself.
+#[must_use]
+pub fn host_process() -> Option<Bearing> {
+    current()?.bearing
+}
+
+/// A variable of the environment of whoever asked. Of another process only those of the token and the session are known.
 #[must_use]
 pub fn variable(name: &str) -> Option<OsString> {
     let Some(caller) = current() else {
@@ -60,6 +68,7 @@ pub fn variable(name: &str) -> Option<OsString> {
     match name {
         "TENURE_TOKEN" => caller.token.clone().map(Into::into),
         "TENURE_TOKEN_FILE" => caller.token_file.clone().map(Into::into),
+        "TENURE_SESSION" => caller.session.clone().map(Into::into),
         _ => None,
     }
 }
@@ -79,7 +88,7 @@ pub fn settle(verb: &mut Verb) {
         Verb::Register { checkout, .. }
         | Verb::RegisterChild { checkout, .. }
         | Verb::Branch { checkout, .. } => checkout.iter_mut().collect(),
-        Verb::Dispatch { writes, .. } => writes.iter_mut().collect(),
+        Verb::Dispatch { writes, .. } | Verb::CheckWrite { writes } => writes.iter_mut().collect(),
         Verb::Observe { wrote, .. } => wrote.iter_mut().collect(),
         _ => Vec::new(),
     };

@@ -15,7 +15,7 @@ use clap::{CommandFactory, FromArgMatches};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tenure_projection::core::codec;
-use tenure_projection::host::{Host, System};
+use tenure_projection::host::{Host, System, state_directory};
 use tenure_projection::store::Store;
 
 use crate::app::{App, Command, carry_out};
@@ -26,8 +26,8 @@ use crate::output::Output;
 
 use super::caller::{Behalf, Caller, on_behalf};
 use super::http::{self, Web};
-use super::wire::{self, Answer, LINE_TIME, REQUEST_BYTES_MAX, Request};
-use super::{Door, is_own, is_served, is_shown};
+use super::wire::{self, Answer, Greeting, LINE_TIME, REQUEST_BYTES_MAX, Request};
+use super::{Door, Service, is_own};
 
 /// How many are answered at a time. Whoever comes beyond that is told at once, and goes to the files.
 const CALLERS_MAX: usize = 256;
@@ -185,6 +185,10 @@ impl Server {
             _ => return Answer::unserved("only the user of the store is served"),
         };
         let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
+        let greeting = Greeting { v: wire::VERSION };
+        if let Err(error) = wire::write_line(stream, &greeting) {
+            return Answer::unserved(format!("nobody listens: {error}"));
+        }
         let deadline = Instant::now() + LINE_TIME;
         let line = match wire::read_line(stream, REQUEST_BYTES_MAX, Some(deadline)) {
             Ok(line) => line,
@@ -194,7 +198,7 @@ impl Server {
             Ok(_) if !sees_the_same(pid) => {
                 Answer::unserved("files and processes are others where the asker is")
             }
-            Ok(request) => self.carry_out(request, pid),
+            Ok(request) => self.carry_out(request, pid, |_| true),
             Err(answer) => answer,
         }
     }
@@ -206,7 +210,9 @@ impl Server {
             Ok(request) if names_files(&request) => Answer::unserved(
                 "over HTTP no file is named and no process: texts go as they are, or in stdin",
             ),
-            Ok(request) => self.carry_out(request, std::process::id()),
+            Ok(request) => self.carry_out(request, std::process::id(), |service| {
+                service != Service::LookHere
+            }),
             Err(answer) => answer,
         }
     }
@@ -219,7 +225,7 @@ impl Server {
         ctx.look(&self.store, |lens| Ok(lens.state.sealed))
     }
 
-    fn carry_out(&self, request: Request, pid: u32) -> Answer {
+    fn carry_out(&self, request: Request, pid: u32, may: impl Fn(Service) -> bool) -> Answer {
         let cwd = PathBuf::from(request.cwd.as_deref().unwrap_or("/"));
         if !cwd.is_absolute() {
             return Answer::unserved("cwd is no absolute path");
@@ -229,11 +235,15 @@ impl Server {
         if store.as_ref().is_some_and(other) {
             return Answer::unserved("another store is served here");
         }
+        let state = request.state.as_ref().map(PathBuf::from);
+        if state.is_some() && state != state_directory() {
+            return Answer::unserved("the state of this user is kept elsewhere");
+        }
         let app = match parsed(&request.args) {
             Ok(app) => app,
             Err(error) => return Answer::unserved(error.to_string()),
         };
-        let answered = |command: &Command| is_served(command) || is_shown(command);
+        let answered = |command: &Command| Service::of(command).is_some_and(&may);
         let Some(command) = app.command.filter(answered) else {
             return Answer::unserved("that command is not served");
         };
@@ -262,6 +272,7 @@ impl Server {
             stdin,
             pid,
             bearing,
+            session: request.session,
         };
         let mut global = app.global;
         global.store = Some(
@@ -306,6 +317,7 @@ fn names_files(request: &Request) -> bool {
     };
     request.token_file.is_some()
         || request.bearing.is_some()
+        || request.state.is_some()
         || request.cwd.is_some()
         || request.store.is_some()
         || request.args.iter().any(named)

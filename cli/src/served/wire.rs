@@ -14,6 +14,13 @@ pub const REQUEST_BYTES_MAX: usize = 8 << 20;
 /// How long a whole request may take to come, and an answer to go.
 pub const LINE_TIME: Duration = Duration::from_secs(10);
 
+/// What a server says first: that it reads a request.
+#[derive(Serialize, Deserialize)]
+pub struct Greeting {
+    /// [`VERSION`].
+    pub v: u32,
+}
+
 /// A command, and on whose behalf it is carried out.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Request {
@@ -45,6 +52,12 @@ pub struct Request {
     /// The process that a grant is made to, as `tenure_core::codec` encodes a `Bearing`, in hexadecimal digits.
     #[serde(default)]
     pub bearing: Option<String>,
+    /// The session that a hook is told of.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// Where the asker's user keeps state.
+    #[serde(default)]
+    pub state: Option<String>,
     /// Whether the answer and the errors may have colour.
     #[serde(default)]
     pub color: [bool; 2],

@@ -10,6 +10,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::agents::Played;
+use crate::served::Server;
 use crate::terminal::{Ran, Terminal};
 
 /// A sealed store in which `api` was granted, its token in the file `api`.
@@ -271,14 +272,20 @@ fn exec_hands_the_secret_over_in_a_file() {
 /// handed the session back to the host.
 #[test]
 fn the_hooks_of_a_host_have_its_secret() {
+    hooks_have_the_secret(&sealed());
     let user = sealed();
+    let _server = Server::start(&user);
+    hooks_have_the_secret(&user);
+}
+
+fn hooks_have_the_secret(user: &Terminal) {
     let top = user.path().to_str().expect("UTF-8").to_owned();
     let event = |name: &str| {
         json!({"hook_event_name": name, "session_id": "s-1", "cwd": top, "source": "startup",
         "tool_name": "Write", "tool_input": {"file_path": format!("{top}/a")}})
     };
-    let mut host = Played::start(&user, "claude", &[]);
-    let mut other = Played::start(&user, "claude", &[]);
+    let mut host = Played::start(user, "claude", &[]);
+    let mut other = Played::start(user, "claude", &[]);
     assert!(host.context(&event("SessionStart")).contains("s-1@1"));
     host.allows(&event("PreToolUse"));
     host.allows(&event("PostToolUse"));

@@ -15,10 +15,11 @@ use crate::console::plain;
 use crate::terminal::{Ran, Terminal};
 
 /// A server of the user's store, ended with its test.
-struct Server(Child);
+pub struct Server(Child);
 
 impl Server {
-    fn start(user: &Terminal) -> Self {
+    /// Starts it, and waits until it serves.
+    pub fn start(user: &Terminal) -> Self {
         let mut child = user
             .command(&["serve"])
             .stdout(Stdio::piped())
@@ -63,7 +64,9 @@ fn asks(user: &Terminal, request: &str) -> Value {
     stream.write_all(request.as_bytes()).expect("it is read");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
-    serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    let (greeting, answer) = answer.split_once('\n').expect("a greeting");
+    assert_eq!(greeting, r#"{"v":1}"#);
+    serde_json::from_str(answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
 }
 
 /// Lines of a script, each with what an argument `-` reads.
@@ -110,6 +113,14 @@ const SCRIPT: &[(&str, &str)] = &[
     ("--json note late --as api@1", ""),
     ("--color always note late --as api@9", ""),
     ("note x", ""),
+    ("dispatch more --to api --write src", ""),
+    ("accept d5 --as @api", ""),
+    ("--json check @api --write src/a --write missing/b", ""),
+    ("shared --path src/deep", ""),
+    ("--json shared --as @api", ""),
+    ("shared", ""),
+    ("check @api", ""),
+    ("check web@1 --write src/a", ""),
     ("retire @copy --if-idle", ""),
     ("release --as @api", ""),
     ("retire two --force --reason done", ""),
@@ -117,6 +128,40 @@ const SCRIPT: &[(&str, &str)] = &[
     ("--json log", ""),
     ("--json sessions --all", ""),
     ("refusals", ""),
+    ("--json refusals api", ""),
+    ("-q refusals", ""),
+    ("refusals nobody", ""),
+    ("status", ""),
+    ("--json status", ""),
+    ("status --here", ""),
+    ("check @api", ""),
+    ("--json check web@1", ""),
+    ("--color always check api@1", ""),
+    ("check nobody@1", ""),
+    ("check @missing", ""),
+    ("work --all", ""),
+    ("--json work", ""),
+    ("show d1", ""),
+    ("--json show e1", ""),
+    ("show r1", ""),
+    ("inbox api", ""),
+    ("--json inbox web --pending", ""),
+    ("tree api", ""),
+    ("lineage copy", ""),
+    ("who api", ""),
+    ("who ./src", ""),
+    ("--json who path:src", ""),
+    ("-q who item:login", ""),
+    ("who api --at 1", ""),
+    ("--json who tree:api --at 3", ""),
+    ("who api --at 4000", ""),
+    ("why 3", ""),
+    ("--json why 3", ""),
+    ("outcome k", ""),
+    ("--json outcome unheard-of", ""),
+    ("outcome nothing", ""),
+    ("--json receipt api", ""),
+    ("--store elsewhere show api", ""),
 ];
 
 fn played(user: &Terminal, args: &[&str], input: &str) -> Ran {
@@ -152,7 +197,7 @@ fn masked(line: &str, user: &Terminal) -> String {
             Value::String(text) if is_time(text) => *value = json!("TIME"),
             Value::Null => {}
             value => {
-                if ["receipt", "chain", "start", "hash", "prefix_hash"].contains(&of) {
+                if ["receipt", "chain", "start", "hash", "prefix_hash", "store"].contains(&of) {
                     *value = json!("VARIES");
                 }
             }
@@ -272,8 +317,9 @@ fn what_is_no_request_is_turned_away() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = String::new();
         let read = stream.read_to_string(&mut answer);
+        let told = answer.lines().nth(1).unwrap_or_default();
         assert!(
-            answer.starts_with("{\"unserved\":") || read.is_err(),
+            told.starts_with("{\"unserved\":") || read.is_err(),
             "{}: {answer}",
             &line[..line.len().min(80)]
         );
@@ -326,20 +372,68 @@ fn a_door_that_is_not_ours_is_not_used() {
     assert_eq!(user.run("serve").code, 77);
     fs::set_permissions(&serve, Permissions::from_mode(0o700)).expect("it is closed");
     let silent = std::thread::spawn(move || {
-        let (stream, _) = listener.accept().expect("it comes");
-        let mut line = String::new();
-        let mut from = BufReader::new(stream);
-        from.read_line(&mut line).expect("it asks");
-        line
+        let mut asked = String::new();
+        for greeting in ["", "{\"v\":2}\n", "{\"v\":1}\n", "{\"v\":1}\n"] {
+            let (mut stream, _) = listener.accept().expect("it comes");
+            stream.write_all(greeting.as_bytes()).expect("it is read");
+            // Until it asks, or goes without.
+            let read = BufReader::new(stream).read_line(&mut asked);
+            assert!(read.is_ok());
+        }
+        asked
     });
+    // Nobody says anything, or something else: nothing was asked for.
+    user.play("note two --as api@1");
+    user.play("note three --as api@1");
+    // A question is then answered from the files.
+    user.play("show api");
     let unknown = user
-        .run("--json note two --as api@1 --idempotency-key k")
+        .run("--json note four --as api@1 --idempotency-key k")
         .ended(13);
     let said = unknown.object();
     assert_eq!(said["code"], "outcome-unknown");
     assert_eq!(said["next"][0]["command"], "tenure outcome k");
-    assert!(silent.join().expect("it ends").contains("\"note\""));
+    let asked = silent.join().expect("it ends");
+    let commands: Vec<Value> = asked
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .map(|request: Value| request["args"][0].clone())
+        .collect();
+    assert_eq!(commands, ["show", "--json"]);
     // Nobody listens any more.
-    user.play("note three --as api@1");
-    assert_eq!(user.list("log --kind noted").len(), 2);
+    user.play("note five --as api@1");
+    assert_eq!(user.list("log --kind noted").len(), 4);
+}
+
+/// A server that is stopped strands nobody: whoever comes meanwhile goes to the files, and nothing is done twice when it
+/// goes on.
+#[test]
+fn a_server_that_is_stopped_strands_nobody() {
+    let user = Terminal::new();
+    let server = Server::start(&user);
+    user.play("register api");
+    server.signal("-STOP");
+    user.play("note one --as api@1");
+    user.run("check api@1").ended(0);
+    user.play("adopt api --force --reason stopped");
+    server.signal("-CONT");
+    user.run("note two --as api@1").ended(10);
+    user.play("note three --as api@2");
+    let notes = user.list("log --kind noted");
+    let bodies: Vec<&Value> = notes.iter().map(|note| &note["body"]).collect();
+    assert_eq!(bodies, ["one", "three"]);
+}
+
+/// Tokens of sealed stores are kept below a directory of the user: an asker that has another one is not answered from the
+/// server's.
+#[test]
+fn an_asker_with_state_of_its_own_goes_to_the_files() {
+    let user = Terminal::new();
+    let _server = Server::start(&user);
+    let request = json!({"v": 1, "args": ["sessions"], "state": "/elsewhere"});
+    let answer = asks(&user, &format!("{request}\n"));
+    assert_eq!(
+        answer["unserved"],
+        "the state of this user is kept elsewhere"
+    );
 }

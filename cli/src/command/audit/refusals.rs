@@ -28,6 +28,12 @@ enum What {
 }
 
 impl Args {
+    /// Whether it only lists.
+    #[must_use]
+    pub fn only_lists(&self) -> bool {
+        self.what.is_none()
+    }
+
     /// Lists the refusals, oldest first.
     ///
     /// # Errors

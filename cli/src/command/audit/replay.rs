@@ -45,7 +45,7 @@ impl Args {
         let lens = Lens {
             state: &state,
             host: reader.host(),
-            shelf: &reader,
+            shelf: &*reader,
         };
         let views: Vec<_> = lens.sessions().collect();
         let digest =

@@ -64,7 +64,7 @@ impl Args {
         let lens = Lens {
             state: projector.state(),
             host: reader.host(),
-            shelf: &reader,
+            shelf: &*reader,
         };
         let numbers: Vec<SessionNo> = if self.names.is_empty() {
             (0..lens.state.sessions.len())

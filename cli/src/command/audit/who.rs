@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::fault::Stop;
 use crate::input;
 use crate::output::{WARN, human, json};
+use crate::served;
 
 use super::super::find;
 use super::place::{resolve, say};
@@ -65,6 +66,12 @@ impl Subject {
 }
 
 impl Args {
+    /// Whether it is about a path.
+    #[must_use]
+    pub fn is_of_path(&self) -> bool {
+        matches!(Subject::parse(&self.subject), Ok(Subject::Path(_)))
+    }
+
     /// One line for each holder; exit 1 when there is none.
     ///
     /// # Errors
@@ -173,7 +180,9 @@ impl Args {
         path: &Path,
         then: Option<&Then>,
     ) -> Result<Vec<WhoView>, Stop> {
-        let located = reader.locate(path).map_err(|error| ctx.fault(&error))?;
+        let located = reader
+            .locate(&served::place(path))
+            .map_err(|error| ctx.fault(&error))?;
         let Some(then) = then else {
             let scope = located.map(|path| path.as_slice());
             return ctx.look(reader, |lens| Ok(lens.who_path(&self.subject, &scope)));

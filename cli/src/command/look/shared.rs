@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::fault::{Fault, Stop};
 use crate::input::Under;
 use crate::output::{DIM, human, json};
+use crate::served;
 
 use super::super::unknown;
 
@@ -32,7 +33,7 @@ impl Args {
         let (views, instruction) = match self.path {
             Some(path) => {
                 let list = reader
-                    .shared_at(None, &[path])
+                    .shared_at(None, &[served::place(&path)])
                     .map_err(|error| ctx.fault(&error))?;
                 let views = ctx.look(&reader, |lens| {
                     Ok(list.0.iter().map(|s| lens.shared(s)).collect())

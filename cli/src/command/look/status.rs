@@ -1,7 +1,7 @@
 //! `status`: the store and its health, who works where, and what needs a person.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::Value;
 use tenure_projection::core::holder::Verdict;
@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::Stop;
 use crate::output::{BAD, DIM, HEAD, Object, WARN, human, json};
+use crate::served;
 
 /// Arguments of `status`.
 #[derive(Debug, Default, clap::Args)]
@@ -45,6 +46,12 @@ struct Need {
 }
 
 impl Args {
+    /// Whether it is about the directory that it was called in.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.here
+    }
+
     /// Prints it.
     ///
     /// # Errors
@@ -53,7 +60,7 @@ impl Args {
         let store = ctx.reading()?;
         let here = if self.here {
             let (list, _) = store
-                .shared_at(None, &[PathBuf::from(".")])
+                .shared_at(None, &[served::place(Path::new("."))])
                 .map_err(|e| ctx.fault(&e))?;
             Some(list.iter().map(|s| s.session).collect::<Vec<SessionNo>>())
         } else {

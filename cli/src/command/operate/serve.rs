@@ -1,4 +1,4 @@
-//! `serve`: carries changes out for others, over a socket in the store's directory.
+//! `serve`: answers others, over a socket in the store's directory.
 
 use crate::context::Context;
 use crate::exit::Exit;

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::fault::Stop;
 use crate::input::{self, Keyed};
 use crate::output::{BAD, WARN, human, json};
+use crate::served;
 
 use super::super::{looking, unknown};
 
@@ -34,6 +35,12 @@ pub struct Args {
 }
 
 impl Args {
+    /// Whether paths are asked about.
+    #[must_use]
+    pub fn is_of_paths(&self) -> bool {
+        !self.write.is_empty()
+    }
+
     /// Says whether a write under the token would pass.
     ///
     /// # Errors
@@ -109,7 +116,7 @@ impl Args {
         let store = ctx.store()?;
         let (mut writes, mut unknown) = (Vec::new(), Vec::new());
         for path in self.write {
-            match store.locate(&path) {
+            match store.locate(&served::place(&path)) {
                 Ok(_) => writes.push(path),
                 Err(Error::Scope { source, .. }) if is_closed(&source) => {
                     unknown.push((path.to_string_lossy().into_owned(), source.to_string()));

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::checkout;
 use super::host::Played;
+use super::{both_ways, checkout};
 
 /// A payload with everything that its host sends with it, and more.
 fn payload(host: &str, top: &str, event: &str, more: &Value) -> Value {
@@ -129,30 +129,32 @@ fn every_documented_payload_is_answered_in_the_hosts_own_form() {
         ("SessionEnd", json!({"reason": "exit"})),
     ];
     for (host, events) in [("claude", claude), ("codex", codex), ("gemini", gemini)] {
-        let (user, top) = checkout();
-        let mut played = Played::start(&user, host, &[]);
-        for (event, more) in events {
-            let more = serde_json::from_str(&more.to_string().replace("TOP", &top)).expect("JSON");
-            let said = played.sends(&payload(host, &top, event, &more));
-            let store = user.store();
-            let expected = (*event == "SessionStart").then(|| {
+        both_ways(|user, top| {
+            let mut played = Played::start(user, host, &[]);
+            for (event, more) in events {
+                let more =
+                    serde_json::from_str(&more.to_string().replace("TOP", top)).expect("JSON");
+                let said = played.sends(&payload(host, top, event, &more));
+                let store = user.store();
+                let expected = (*event == "SessionStart").then(|| {
                 let text = format!(
                     "tenure: this session is {SESSION}@1 in the ledger {}",
                     store.display()
                 );
                 json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
             });
-            assert_eq!(said, expected, "{host} {event} {more}");
-        }
-        let session = user.json(&format!("show {SESSION}"));
-        assert_eq!(session["labels"], json!({"host": host}));
-        let observed = user.list("log --kind observed");
-        assert_eq!(observed.len(), 1, "{observed:?}");
-        assert!(
-            user.list("log")
-                .iter()
-                .all(|event| !event.to_string().contains("do it"))
-        );
+                assert_eq!(said, expected, "{host} {event} {more}");
+            }
+            let session = user.json(&format!("show {SESSION}"));
+            assert_eq!(session["labels"], json!({"host": host}));
+            let observed = user.list("log --kind observed");
+            assert_eq!(observed.len(), 1, "{observed:?}");
+            assert!(
+                user.list("log")
+                    .iter()
+                    .all(|event| !event.to_string().contains("do it"))
+            );
+        });
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::checkout;
 use super::host::Played;
+use super::{both_ways, checkout};
 
 fn start(top: &str, id: &str) -> Value {
     json!({"hook_event_name": "SessionStart", "session_id": id, "cwd": top, "source": "startup"})
@@ -31,97 +31,100 @@ fn bash(top: &str, id: &str, line: &str) -> Value {
 /// (warn-once), or stopped (refuse); a session whose holder is dead is in nobody's way, and named.
 #[test]
 fn another_live_engine_is_told_warned_about_or_refused() {
-    let (user, top) = checkout();
-    let mut first = Played::start(&user, "claude", &[]);
-    let mut second = Played::start(&user, "codex", &[]);
-    first.context(&start(&top, "one"));
-    first.allows(&write("PreToolUse", &top, "one", "src/a"));
-    first.allows(&write("PostToolUse", &top, "one", "src/a"));
-    let greeting = second.context(&start(&top, "two"));
-    assert!(
-        greeting.contains("one (claude, pid ") && greeting.contains("Leave their changes alone"),
-        "{greeting}"
-    );
-    // A greeting is no record: the first write is still told, and that is recorded before it runs.
-    let told = second.context(&write("PreToolUse", &top, "two", "src/a"));
-    assert!(told.contains("one (claude, pid "), "{told}");
-    let shown = user.list("log --kind shown");
-    assert_eq!(shown.len(), 1, "{shown:?}");
-    second.allows(&write("PreToolUse", &top, "two", "src/a"));
-    // Nobody works there.
-    second.allows(&write("PreToolUse", &top, "two", "/elsewhere/b"));
-    // The one who was there is told at its next prompt that somebody came.
-    let news = first
-        .context(&json!({"hook_event_name": "UserPromptSubmit", "session_id": "one", "cwd": top}));
-    assert!(news.contains("two"), "{news}");
-
-    second.kill();
-    let mut third = Played::start(&user, "codex", &[]);
-    third.context(&start(&top, "three"));
-    user.play("policy set warn-once --scope repo");
-    let denied = third.denies(&bash(&top, "three", "make"));
-    assert!(
-        denied.contains("warn-once") && denied.contains("one (claude"),
-        "{denied}"
-    );
-    third.allows(&bash(&top, "three", "make"));
-
-    user.play("policy set refuse --scope repo");
-    for line in [
-        "make",
-        "git add -A",
-        "cd src && touch a",
-        "cat x > src/a",
-        "echo $(git commit -a)",
-    ] {
-        let denied = third.denies(&bash(&top, "three", line));
+    both_ways(|user, top| {
+        let mut first = Played::start(user, "claude", &[]);
+        let mut second = Played::start(user, "codex", &[]);
+        first.context(&start(top, "one"));
+        first.allows(&write("PreToolUse", top, "one", "src/a"));
+        first.allows(&write("PostToolUse", top, "one", "src/a"));
+        let greeting = second.context(&start(top, "two"));
         assert!(
-            denied.contains("held") && denied.contains("one is at work"),
-            "{line}: {denied}"
+            greeting.contains("one (claude, pid ")
+                && greeting.contains("Leave their changes alone"),
+            "{greeting}"
         );
-    }
-    for line in [
-        "ls -la",
-        "git status && git log",
-        "cat a | grep b 2>/dev/null",
-        "cd /tmp",
-    ] {
-        third.allows(&bash(&top, "three", line));
-    }
-    // In another place, also by git's own option, and by a relative path.
-    third.denies(&tool(
-        "PreToolUse",
-        "/",
-        "three",
-        "Bash",
-        &json!({"command": format!("git -C {top} commit -a")}),
-    ));
-    third.denies(&tool(
-        "PreToolUse",
-        &top,
-        "three",
-        "apply_patch",
-        &json!({"command": "*** Update File: src/a"}),
-    ));
-    third.allows(&tool(
-        "PreToolUse",
-        &top,
-        "three",
-        "apply_patch",
-        &json!({"command": "*** Update File: other/b"}),
-    ));
-    let told = first.context(&bash(&top, "one", "make"));
-    assert!(
-        told.contains("three (codex") && !told.contains("two"),
-        "{told}"
-    );
-    first.allows(&bash(&top, "one", "make"));
-    first.kill();
-    let told = third.context(&bash(&top, "three", "make"));
-    assert!(
-        told.contains("one has a claim on") && told.contains("is gone"),
-        "{told}"
-    );
+        // A greeting is no record: the first write is still told, and that is recorded before it runs.
+        let told = second.context(&write("PreToolUse", top, "two", "src/a"));
+        assert!(told.contains("one (claude, pid "), "{told}");
+        let shown = user.list("log --kind shown");
+        assert_eq!(shown.len(), 1, "{shown:?}");
+        second.allows(&write("PreToolUse", top, "two", "src/a"));
+        // Nobody works there.
+        second.allows(&write("PreToolUse", top, "two", "/elsewhere/b"));
+        // The one who was there is told at its next prompt that somebody came.
+        let news = first.context(
+            &json!({"hook_event_name": "UserPromptSubmit", "session_id": "one", "cwd": top}),
+        );
+        assert!(news.contains("two"), "{news}");
+
+        second.kill();
+        let mut third = Played::start(user, "codex", &[]);
+        third.context(&start(top, "three"));
+        user.play("policy set warn-once --scope repo");
+        let denied = third.denies(&bash(top, "three", "make"));
+        assert!(
+            denied.contains("warn-once") && denied.contains("one (claude"),
+            "{denied}"
+        );
+        third.allows(&bash(top, "three", "make"));
+
+        user.play("policy set refuse --scope repo");
+        for line in [
+            "make",
+            "git add -A",
+            "cd src && touch a",
+            "cat x > src/a",
+            "echo $(git commit -a)",
+        ] {
+            let denied = third.denies(&bash(top, "three", line));
+            assert!(
+                denied.contains("held") && denied.contains("one is at work"),
+                "{line}: {denied}"
+            );
+        }
+        for line in [
+            "ls -la",
+            "git status && git log",
+            "cat a | grep b 2>/dev/null",
+            "cd /tmp",
+        ] {
+            third.allows(&bash(top, "three", line));
+        }
+        // In another place, also by git's own option, and by a relative path.
+        third.denies(&tool(
+            "PreToolUse",
+            "/",
+            "three",
+            "Bash",
+            &json!({"command": format!("git -C {top} commit -a")}),
+        ));
+        third.denies(&tool(
+            "PreToolUse",
+            top,
+            "three",
+            "apply_patch",
+            &json!({"command": "*** Update File: src/a"}),
+        ));
+        third.allows(&tool(
+            "PreToolUse",
+            top,
+            "three",
+            "apply_patch",
+            &json!({"command": "*** Update File: other/b"}),
+        ));
+        let told = first.context(&bash(top, "one", "make"));
+        assert!(
+            told.contains("three (codex") && !told.contains("two"),
+            "{told}"
+        );
+        first.allows(&bash(top, "one", "make"));
+        first.kill();
+        let told = third.context(&bash(top, "three", "make"));
+        assert!(
+            told.contains("one has a claim on") && told.contains("is gone"),
+            "{told}"
+        );
+    });
 }
 
 /// GIT-3: what cannot be asked is answered by the policy: the tool runs and it is said, or it does not run.
