@@ -20,7 +20,7 @@ use crate::clock;
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop, of_failure, of_store, shell_word};
 use crate::input::{self, Keyed};
-use crate::output::Output;
+use crate::output::{Output, replaying};
 use crate::served;
 
 /// What every command works with.
@@ -178,7 +178,9 @@ impl Context {
         }
         let dir = self.dir()?;
         let options = self.options(&dir).create(create);
-        Store::open(&options, self.host()).map_err(|error| of_store(&error, &dir).into())
+        let host = self.host();
+        replaying(self.out.is_quiet(), || Store::open(&options, host))
+            .map_err(|error| of_store(&error, &dir).into())
     }
 
     /// The store for those who only look: no lock is taken and no byte changed.
@@ -190,7 +192,8 @@ impl Context {
             return Ok(Reading::Kept(store.clone()));
         }
         let dir = self.dir()?;
-        let reader = Reader::open(&dir, self.host());
+        let host = self.host();
+        let reader = replaying(self.out.is_quiet(), || Reader::open(&dir, host));
         let reader = reader.map_err(|error| Stop::from(of_store(&error, &dir)))?;
         Ok(Reading::Opened(Box::new(reader)))
     }

@@ -20,7 +20,7 @@ pub mod progress;
 
 pub use human::Line;
 pub use json::Object;
-pub use progress::{Progress, watched};
+pub use progress::{Progress, replaying, watched};
 
 /// Heads of lists.
 pub const HEAD: Style = Style::new().bold();

@@ -11,6 +11,7 @@ use tenure_log::position::{Head, Position};
 
 use crate::entry;
 use crate::error::Error;
+use crate::gauge;
 
 /// From how many frames on a thread is worth its start: a replay of some ten milliseconds.
 const FRAMES_MIN: u64 = 16 << 10;
@@ -46,6 +47,9 @@ pub(crate) fn decoded<'f>(
         for batch in ready {
             for (head, entry) in &batch.entries[..batch.used] {
                 fold(entry, *head);
+            }
+            if let Some((head, _)) = batch.entries[..batch.used].last() {
+                gauge::show(head.position, until);
             }
             give_back(&empty, batch);
         }
@@ -114,7 +118,10 @@ mod tests {
     use tenure_log::frame::{Frame, FrameRef, Header, Parts};
     use tenure_log::position::{Chain, Epoch, Incarnation, TimeMicros};
 
+    use std::sync::Arc;
+
     use super::*;
+    use crate::gauge::Gauge;
 
     /// As many frames without an event, and then an error.
     struct Some100s {
@@ -183,6 +190,28 @@ mod tests {
             assert!(read.is_ok(), "{read:?}");
             assert!(seen.into_iter().eq(1..=until));
         }
+    }
+
+    #[test]
+    fn a_gauge_is_moved_by_what_is_done_over_it_and_by_nothing_else() {
+        let gauge = Arc::new(Gauge::default());
+        let long = 2 * BATCH_ENTRIES as u64;
+        assert!(seen(long, long, nothing()).1.is_ok());
+        assert_eq!(gauge.read(), (0, 0));
+        let ended = gauge.over(|| {
+            decoded(
+                || Ok(frames(long, nothing())),
+                Position(9 * long),
+                |_, head| {
+                    let (done, whole) = gauge.read();
+                    assert!(done < head.position.0 && [0, 9 * long].contains(&whole));
+                },
+            )
+        });
+        assert!(ended.is_err());
+        assert_eq!(gauge.read(), (long, 9 * long));
+        assert!(seen(1, 1, nothing()).1.is_ok());
+        assert_eq!(gauge.read(), (long, 9 * long));
     }
 
     #[test]

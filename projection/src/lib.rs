@@ -17,6 +17,7 @@ pub mod diff;
 pub mod doctor;
 pub mod entry;
 pub mod error;
+pub mod gauge;
 pub mod guards;
 pub mod history;
 pub mod host;

@@ -2,10 +2,12 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use tenure_projection::gauge::Gauge;
 
 use super::Output;
 use crate::fault::Stop;
@@ -50,12 +52,16 @@ impl Progress {
         }
         self.wipe(out)?;
         out.flush()?;
+        self.draw(done);
+        Ok(())
+    }
+
+    fn draw(&mut self, done: u64) {
         let bar = bar(done, self.whole);
         self.columns = bar.len();
         self.drawn = Some(Instant::now());
         // A bar that cannot be drawn is no reason to stop.
-        let _ = write!(io::stderr(), "{bar}");
-        Ok(())
+        let _ = write!(io::stderr(), "\r{bar}");
     }
 
     /// Takes the bar away.
@@ -65,28 +71,36 @@ impl Progress {
     pub fn wipe(&mut self, out: &mut Output) -> Result<(), Stop> {
         if self.columns > 0 {
             out.flush()?;
-            let _ = write!(io::stderr(), "\r{:1$}\r", "", self.columns);
-            self.columns = 0;
+            self.erase();
         }
         Ok(())
     }
+
+    fn erase(&mut self) {
+        if self.columns > 0 {
+            let _ = write!(io::stderr(), "\r{:1$}\r", "", self.columns);
+            self.columns = 0;
+        }
+    }
 }
 
-/// Does `work` on a thread of its own and meanwhile draws how much of `whole` is `done`, once it takes longer than a
-/// second. Where nothing is drawn, it is simply done.
-///
-/// # Errors
-/// When what was printed before cannot be written.
+/// Does `work` on a thread of its own and meanwhile draws how far it has come, once it takes longer than a second: `far`
+/// says how much is done of how much. Where nothing is drawn (standard error is no terminal, or `quiet`), it is simply
+/// done.
 pub fn watched<T: Send>(
-    out: &mut Output,
-    whole: u64,
-    done: &AtomicU64,
+    quiet: bool,
+    far: impl Fn() -> (u64, u64),
     work: impl FnOnce() -> T + Send,
-) -> Result<T, Stop> {
-    let mut progress = Progress::new(out, whole);
-    if !progress.shown {
-        return Ok(work());
+) -> T {
+    if quiet || !io::stderr().is_terminal() {
+        return work();
     }
+    let mut progress = Progress {
+        whole: 0,
+        shown: true,
+        drawn: None,
+        columns: 0,
+    };
     let (over, is_over) = channel();
     thread::scope(|scope| {
         let working = scope.spawn(move || {
@@ -95,16 +109,25 @@ pub fn watched<T: Send>(
             worked
         });
         let mut wait = PATIENCE;
-        let mut drawn = Ok(());
         while is_over.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
             wait = REDRAW;
-            drawn = drawn.and_then(|()| progress.at(out, done.load(Ordering::Relaxed)));
+            let (done, whole) = far();
+            progress.whole = whole;
+            // Nothing is known of it before it moves.
+            if whole > 0 {
+                progress.draw(done);
+            }
         }
+        progress.erase();
         // A panic there is one here.
-        let worked = working.join().unwrap_or_else(|panic| resume_unwind(panic));
-        drawn.and_then(|()| progress.wipe(out))?;
-        Ok(worked)
+        working.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
+}
+
+/// The same for work in which a store is opened, or a state made again.
+pub fn replaying<T: Send>(quiet: bool, work: impl FnOnce() -> T + Send) -> T {
+    let gauge = Arc::new(Gauge::default());
+    watched(quiet, || gauge.read(), || gauge.over(work))
 }
 
 fn bar(done: u64, whole: u64) -> String {

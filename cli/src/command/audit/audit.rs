@@ -1,13 +1,16 @@
 //! `audit`: makes every recorded decision again, and says which a correct store would not have made.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::{Value, json};
 use tenure_projection::audit::{Audit, Report, Unjudged};
+use tenure_projection::core::id::Position;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::Stop;
 use crate::input;
-use crate::output::{BAD, DIM, HEAD, Object, WARN};
+use crate::output::{BAD, DIM, HEAD, Object, WARN, watched};
 
 /// Arguments of `audit`.
 #[derive(Debug, clap::Args)]
@@ -25,7 +28,13 @@ impl Args {
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let to = self.to.as_deref().map(input::position).transpose()?;
         let reader = ctx.reading()?;
-        let report = Audit::of(&reader, to, |_| {}).map_err(|error| ctx.fault(&error))?;
+        let head = reader.head().map_err(|error| ctx.fault(&error))?;
+        let whole = to.map_or(head.position.0, |to| to.0);
+        let passed = AtomicU64::new(0);
+        let far = || (passed.load(Ordering::Relaxed), whole);
+        let pass = |at: Position| passed.store(at.0, Ordering::Relaxed);
+        let report = watched(ctx.out.is_quiet(), far, || Audit::of(&reader, to, pass))
+            .map_err(|error| ctx.fault(&error))?;
         if ctx.out.is_json() {
             ctx.out.object(&object(&report))?;
         } else {

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
 use crate::input;
-use crate::output::{DIM, Object, json};
+use crate::output::{DIM, Object, json, replaying};
 
 use super::place::resolve;
 
@@ -80,8 +80,7 @@ impl Args {
 
     /// Runs the command on the state at `position`.
     fn turned(&self, ctx: &Context, reader: &Reader, position: Position) -> Result<bool, Stop> {
-        let state = reader
-            .state_at(position)
+        let state = replaying(ctx.out.is_quiet(), || reader.state_at(position))
             .map_err(|error| ctx.fault(&error))?;
         let told = told(reader, &state).map_err(|error| ctx.fault(&error))?;
         let (program, arguments) = self.command.split_first().expect("clap asks for one");

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::fault::Stop;
 use crate::input;
-use crate::output::{DIM, HEAD, Line, Object, PLAIN};
+use crate::output::{DIM, HEAD, Line, Object, PLAIN, replaying};
 
 use super::place::{resolve, say};
 
@@ -36,7 +36,7 @@ impl Args {
         say(ctx, &from)?;
         say(ctx, &to)?;
         let state = |place: &Resolved| {
-            let state = reader.state_at(place.position);
+            let state = replaying(ctx.out.is_quiet(), || reader.state_at(place.position));
             state.map_err(|error| ctx.fault(&error))
         };
         let changes = diff(&state(&from)?, &state(&to)?);

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
 use crate::input;
-use crate::output::{DIM, Object, json};
+use crate::output::{DIM, Object, json, replaying};
 
 use super::super::look::sessions;
 use super::place::{resolve, say};
@@ -39,8 +39,7 @@ impl Args {
             },
         };
         say(ctx, &place)?;
-        let state = reader
-            .state_at(place.position)
+        let state = replaying(ctx.out.is_quiet(), || reader.state_at(place.position))
             .map_err(|error| ctx.fault(&error))?;
         let lens = Lens {
             state: &state,
