@@ -1,6 +1,5 @@
 //! What arguments mean: names, tokens, texts, processes, places in the log. Read once, at the edge.
 
-use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -196,11 +195,6 @@ fn parse_token(given: &OsStr) -> Result<Token, Stop> {
         .map_err(|fault| Fault::usage(format!("{text:?} is no token: {fault}")).into())
 }
 
-thread_local! {
-    /// Standard input can be read once; a second `-` would silently be empty.
-    static STDIN_TAKEN: Cell<bool> = const { Cell::new(false) };
-}
-
 /// A text: as it stands, `-` for standard input, `@FILE`, and `@@...` for one that begins with `@`.
 ///
 /// # Errors
@@ -216,10 +210,9 @@ pub fn text(given: &OsStr) -> Result<Vec<u8>, Stop> {
 pub fn text_up_to(given: &OsStr, bytes_max: usize) -> Result<Vec<u8>, Stop> {
     let bytes = given.as_bytes();
     if bytes == b"-" {
-        if STDIN_TAKEN.replace(true) {
-            return Err(Fault::usage("standard input (`-`) was named twice").into());
-        }
-        return bounded(served::input(), Path::new("standard input"), bytes_max);
+        let stdin =
+            served::input().ok_or_else(|| Fault::usage("standard input (`-`) was named twice"))?;
+        return bounded(stdin, Path::new("standard input"), bytes_max);
     }
     match bytes.strip_prefix(b"@") {
         Some(literal) if literal.starts_with(b"@") => Ok(literal.to_vec()),

@@ -1,6 +1,6 @@
 //! On whose behalf this thread carries a command out: itself, or a process that asked over the socket.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,8 @@ thread_local! {
     static CALLER: RefCell<Option<Rc<Caller>>> = const { RefCell::new(None) };
     /// What this process has read of its own standard input, to ask with it.
     static READ: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+    /// Whether the standard input of whoever asked was handed out: a second `-` would silently be empty.
+    static TAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Keeps what was read of the standard input for whoever reads it next.
@@ -44,6 +46,8 @@ pub fn keep_input(bytes: Vec<u8>) {
 /// Runs `f` on behalf of `caller`.
 pub fn on_behalf<R>(caller: Caller, f: impl FnOnce() -> R) -> R {
     CALLER.set(Some(Rc::new(caller)));
+    // A thread may carry out one command after the other, each with an input of its own.
+    TAKEN.set(false);
     let done = f();
     CALLER.set(None);
     done
@@ -97,16 +101,19 @@ pub fn settle(verb: &mut Verb) {
     }
 }
 
-/// The standard input of whoever asked.
+/// The standard input of whoever asked, for the first who reads it; `None` for any other.
 #[must_use]
-pub fn input() -> Box<dyn Read> {
-    match current() {
+pub fn input() -> Option<Box<dyn Read>> {
+    if TAKEN.replace(true) {
+        return None;
+    }
+    Some(match current() {
         None => match READ.take() {
             Some(read) => Box::new(io::Cursor::new(read)),
             None => Box::new(io::stdin().lock()),
         },
         Some(caller) => Box::new(io::Cursor::new(caller.stdin.clone())),
-    }
+    })
 }
 
 /// The machine, as whoever asked sees it: what is recorded of a process is what that one found.

@@ -350,3 +350,19 @@ fn nothing_listens_unless_asked() {
         }
     }
 }
+
+/// Each request has a standard input of its own, whichever thread carries it out.
+#[test]
+fn every_request_has_an_input_of_its_own() {
+    let web = Web::start(&[]);
+    for text in ["one", "two", "three"] {
+        let asked =
+            json!({"v": 1, "args": ["--json", "note", "-"], "token": web.token(), "stdin": text});
+        let body = asked.to_string();
+        let (status, answer) = web.sends(&web.request(&body), &body);
+        assert_eq!((status, &answer["exit"]), (200, &json!(0)), "{answer}");
+    }
+    let notes = web.user.list("log --kind noted");
+    let bodies: Vec<&Value> = notes.iter().map(|note| &note["body"]).collect();
+    assert_eq!(bodies, ["one", "two", "three"]);
+}
