@@ -205,6 +205,9 @@ pub enum Command {
     Install(operate::install::Args),
     /// What an agent host calls at its events: reads a payload, asks the ledger, answers the host
     Hook(hook::Args),
+    /// Serve the tools of the Model Context Protocol to one agent, over standard input and output
+    #[cfg(feature = "mcp")]
+    Mcp(crate::mcp::Args),
     /// Keep the store open and answer others, who ask over a socket in its directory
     Serve(operate::serve::Args),
     /// Completions for a shell
@@ -270,6 +273,8 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "guard",
             "install",
             "hook",
+            #[cfg(feature = "mcp")]
+            "mcp",
             "serve",
             "completions",
             "man",
@@ -372,6 +377,8 @@ impl Command {
             Self::Guard(args) => args.run(ctx),
             Self::Install(args) => args.run(ctx),
             Self::Hook(args) => args.run(ctx),
+            #[cfg(feature = "mcp")]
+            Self::Mcp(args) => args.run(ctx),
             Self::Serve(args) => args.run(ctx),
             Self::Completions(args) => args.run(ctx),
             Self::Man(args) => args.run(ctx),

@@ -69,6 +69,18 @@ impl Context {
         self.served.is_some()
     }
 
+    /// The same for another command, which prints to `out`: on a store that is kept open, where there is one.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn again(&self, kept: Option<Store>, out: Output) -> Self {
+        Self {
+            global: self.global.clone(),
+            host: Arc::clone(&self.host),
+            served: kept,
+            out,
+        }
+    }
+
     /// The store's directory.
     ///
     /// # Errors
@@ -167,8 +179,21 @@ impl Context {
     /// # Errors
     /// When it cannot be opened or made.
     pub fn lasting_store(&self, host: Arc<dyn Host>) -> Result<Store, Stop> {
+        self.lasting(host, true)
+    }
+
+    /// As [`Context::lasting_store`], for a store that has to be there.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    #[cfg(feature = "mcp")]
+    pub fn kept_store(&self) -> Result<Store, Stop> {
+        self.lasting(self.host(), false)
+    }
+
+    fn lasting(&self, host: Arc<dyn Host>, create: bool) -> Result<Store, Stop> {
         let dir = self.dir()?;
-        let options = self.options(&dir).create(true).snapshots_aside(true);
+        let options = self.options(&dir).create(create).snapshots_aside(true);
         Store::open(&options, host).map_err(|error| of_store(&error, &dir).into())
     }
 

@@ -18,9 +18,12 @@ mod fault;
 mod hook;
 mod input;
 mod kept;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod private_file;
-#[cfg(test)]
+// The page has every command.
+#[cfg(all(test, feature = "mcp"))]
 mod reference;
 mod served;
 #[path = "../../core/src/zoo.rs"]

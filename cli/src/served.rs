@@ -10,9 +10,13 @@ mod http;
 mod server;
 mod wire;
 
+#[cfg(feature = "mcp")]
+pub use caller::{Caller, on_behalf};
 pub use caller::{host_process, input, place, settle, variable};
 pub use client::{Hooked, ask, relay};
 pub use http::Web;
+#[cfg(feature = "mcp")]
+pub use server::parsed;
 pub use server::serve;
 
 use std::fs::{self, DirBuilder, File};

@@ -324,7 +324,10 @@ fn names_files(request: &Request) -> bool {
 }
 
 /// What the arguments say, without this process's environment.
-fn parsed(args: &[String]) -> Result<App, clap::Error> {
+///
+/// # Errors
+/// What is wrong with them.
+pub fn parsed(args: &[String]) -> Result<App, clap::Error> {
     let mut command = App::command();
     for name in ["store", "actor"] {
         command = command.mut_arg(name, |arg| arg.env(Resettable::Reset));

@@ -19,6 +19,8 @@ mod live;
 mod looking;
 mod loss;
 mod mail;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod questions;
 mod readme;
 mod recovery;

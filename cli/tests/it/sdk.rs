@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// What is installed.
-const KITS: &[&str] = &["agent-client-protocol==0.12.1"];
+const KITS: &[&str] = &["agent-client-protocol==0.12.1", "mcp==2.3.0"];
 
 /// A Python that has them, made once; `None`, with the reason on standard error, where it cannot be made.
 pub fn python() -> Option<&'static Path> {
