@@ -67,18 +67,18 @@ pub fn registration(seat: &Seat) -> Call {
 #[must_use]
 pub fn call(crew: &Crew, step: &Step) -> Call {
     let seat = &crew.seats[step.seat];
-    let name = seat.name.clone();
+    let name = || seat.name.clone();
     let dispatch = || seat.dispatch.expect("the crew was told of the dispatch");
     let body = step.body.clone();
     let verb = match step.act {
         Act::Adopt => Verb::Adopt {
-            name,
+            name: name(),
             bearer: Bearer::itself(),
             labels: Vec::new(),
         },
         Act::Dispatch { item } => Verb::Dispatch {
             item: Name::parse(&format!("item/{item}")).expect("made of name characters"),
-            to: name,
+            to: name(),
             to_generation: None,
             title: None,
             writes: Vec::new(),

@@ -47,6 +47,16 @@ pub(crate) fn append<T: bincode::Encode>(out: &mut Vec<u8>, value: &T) -> Result
     bincode::encode_into_writer(value, Appending(out), standard())
 }
 
+/// A length in bincode's standard encoding, and how many of these bytes it takes.
+pub(crate) fn length(bytes: usize) -> Result<([u8; LENGTH_BYTES_MAX], usize), EncodeError> {
+    let mut number = [0; LENGTH_BYTES_MAX];
+    let used = bincode::encode_into_slice(bytes as u64, &mut number, standard())?;
+    Ok((number, used))
+}
+
+/// The most bytes of a length: a mark, and 64 bits.
+const LENGTH_BYTES_MAX: usize = 9;
+
 /// Writes behind what is there, without a buffer between.
 struct Appending<'o>(&'o mut Vec<u8>);
 

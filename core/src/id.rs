@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use core::fmt;
 
 use bincode::{Decode, Encode};
@@ -11,9 +12,9 @@ use crate::limits::NAME_BYTES_MAX;
 use crate::seal::{Secret, SecretFault};
 
 /// A name that passed the rules: 1 to 128 bytes of letters, digits and `._:+/-`, not beginning with
-/// `-`, `.` or `/`, without `@`.
+/// `-`, `.` or `/`, without `@`. Clones share it: every call under a token has its name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Name(String);
+pub struct Name(Arc<str>);
 
 /// Why a text is no name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -53,7 +54,7 @@ impl Name {
                 return Err(NameFault::Character(c, at));
             }
         }
-        Ok(Self(text.to_string()))
+        Ok(Self(text.into()))
     }
 
     /// The name as text.

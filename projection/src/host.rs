@@ -14,6 +14,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tenure_core::holder::{Answer, Bearing, BootId, HostId, Process, Sighting, Source};
@@ -83,8 +84,8 @@ pub trait Host: Send + Sync + fmt::Debug {
 pub struct This {
     /// The host.
     pub id: HostId,
-    /// Its name, for people; no identity (C07).
-    pub name: String,
+    /// Its name, for people; no identity (C07). Shared, since every call asks.
+    pub name: Arc<str>,
     /// Its boot, where the system tells one.
     pub boot: Option<BootId>,
     /// The effective user id.
@@ -172,7 +173,7 @@ pub enum HostError {
 #[derive(Debug)]
 pub struct System {
     id: HostId,
-    name: String,
+    name: Arc<str>,
     boot: Option<BootId>,
     kept: Option<Kept>,
     known: kernel::Known,
@@ -202,7 +203,7 @@ impl System {
             .unwrap_or_else(|| kept::boot_identity(boot));
         Self {
             id,
-            name: kernel::host_name(),
+            name: kernel::host_name().into(),
             boot,
             kept,
             known: kernel::Known::default(),

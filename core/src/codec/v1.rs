@@ -103,7 +103,6 @@ struct Row {
 }
 
 /// A command or an event as it stands in the facts.
-#[derive(Encode)]
 struct Item<'a> {
     kind: u16,
     version: u8,

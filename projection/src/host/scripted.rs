@@ -36,7 +36,7 @@ impl Scripted {
             now: Time(0),
             this: This {
                 id,
-                name: "scripted".to_owned(),
+                name: "scripted".into(),
                 boot: Some(boot),
                 uid: 1000,
                 pid: 100,

@@ -91,7 +91,7 @@ impl Host for Stage {
     fn this(&self) -> This {
         This {
             id: HostId([self.machine; 16]),
-            name: format!("stage{}", self.machine),
+            name: format!("stage{}", self.machine).into(),
             boot: Some(BootId([2; 16])),
             uid: 1000,
             pid: 77,

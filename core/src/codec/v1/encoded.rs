@@ -6,25 +6,22 @@ use alloc::vec::Vec;
 use bincode::Encode;
 
 use super::{
-    Context, FENCE_BYTES, Fault, HAS_GRANTED, HAS_NAMED, HAS_SESSION, HAS_TREE, Item, NONCE_BYTES,
-    Parts, REQUIRING, Row, SEALING, TREE_FENCE_BYTES, VERSION, first_half,
+    Context, FENCE_BYTES, Fault, HAS_GRANTED, HAS_NAMED, HAS_SESSION, HAS_TREE, NONCE_BYTES, Parts,
+    REQUIRING, Row, SEALING, TREE_FENCE_BYTES, VERSION, first_half,
 };
-use crate::codec::append;
+use crate::codec::{append, length};
 use crate::command::{Input, Request};
-use crate::event::{Event, Fence, FenceKind};
+use crate::event::{Event, Fence, FenceKind, TreeFence};
 use crate::history::BodyDigest;
 use crate::id::SessionNo;
 
-/// Room made at once for the tables and the input, and for the events: more than most need.
-const ROOM_BYTES: usize = 256;
-
-/// The same for the payload of a command or an event.
-const PAYLOAD_ROOM_BYTES: usize = 64;
+/// Room made at once for the facts: more than most need.
+const ROOM_BYTES: usize = 320;
 
 /// What a frame holds of a request, whatever is decided about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
-    /// The facts between the fence and the events.
+    /// The facts up to the events, with room before them for a fence without a tree.
     facts: Vec<u8>,
     texts: Vec<u8>,
     bodies: Vec<u8>,
@@ -43,6 +40,7 @@ pub fn encode_request(
     mut nonce: impl FnMut() -> [u8; NONCE_BYTES],
 ) -> Result<Encoded, Fault> {
     let mut facts = Vec::with_capacity(ROOM_BYTES);
+    facts.resize(FENCE_BYTES, 0);
     let texts = encode_table(request.texts.iter(), &mut facts, |_| {}, &mut nonce)?;
     let mut digests = Vec::with_capacity(request.bodies.iter().len());
     let note = |digest| digests.push(digest);
@@ -66,25 +64,16 @@ impl Encoded {
         fence: &Fence,
         events: &[Event],
     ) -> Result<(Parts, Vec<BodyDigest>), Fault> {
-        let room = FENCE_BYTES + TREE_FENCE_BYTES + self.facts.len() + ROOM_BYTES;
-        let mut facts = Vec::with_capacity(room);
-        encode_fence(fence, &mut facts)?;
-        facts.extend_from_slice(&self.facts);
+        let mut facts = self.facts;
+        facts[..FENCE_BYTES].copy_from_slice(&encode_fence(fence)?);
+        if let Some(tree) = fence.tree {
+            put_before(&mut facts, FENCE_BYTES, &encode_tree(tree)?);
+        }
         put(&mut facts, &(events.len() as u64))?;
-        let mut payload = Vec::with_capacity(PAYLOAD_ROOM_BYTES);
         for event in events {
-            payload.clear();
-            event
-                .encode_payload(&mut payload)
-                .map_err(|_| Fault::TooLarge)?;
-            put(
-                &mut facts,
-                &Item {
-                    kind: event.kind(),
-                    version: VERSION,
-                    payload: &payload,
-                },
-            )?;
+            put_item(&mut facts, (event.kind(), VERSION), |out| {
+                event.encode_payload(out).map_err(|_| Fault::TooLarge)
+            })?;
         }
         let parts = Parts {
             facts,
@@ -113,41 +102,63 @@ fn put<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), Fault> {
     append(out, value).map_err(|_| Fault::TooLarge)
 }
 
-fn encode_input(i: &Input, facts: &mut Vec<u8>) -> Result<(), Fault> {
-    let mut input = Vec::with_capacity(ROOM_BYTES);
-    let mut payload = Vec::with_capacity(PAYLOAD_ROOM_BYTES);
-    i.command
-        .encode_payload(&mut payload)
-        .map_err(|_| Fault::TooLarge)?;
-    put(
-        &mut input,
-        &Item {
-            kind: i.command.kind(),
-            version: match (&i.require, i.seal) {
-                (_, Some(_)) => SEALING,
-                (Some(_), None) => REQUIRING,
-                (None, None) => VERSION,
-            },
-            payload: &payload,
-        },
-    )?;
-    let context = Context {
-        origin: i.origin,
-        presented: i.presented,
-        force: i.force,
-        evidence: i.evidence.clone(),
-        key: i.key,
-    };
-    put(&mut input, &context)?;
-    match (&i.require, i.seal) {
-        (require, Some(seal)) => put(&mut input, &(require, seal))?,
-        (Some(require), None) => put(&mut input, require)?,
-        (None, None) => {}
-    }
-    put(facts, &input.as_slice())
+/// Writes an item's kind, version and payload; a reader finds it as an `Item`.
+fn put_item(
+    out: &mut Vec<u8>,
+    (kind, version): (u16, u8),
+    payload: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    put(out, &kind)?;
+    out.push(version);
+    put_sized(out, payload)
 }
 
-fn encode_fence(fence: &Fence, out: &mut Vec<u8>) -> Result<(), Fault> {
+/// Writes bytes before those from `at` on.
+fn put_before(out: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    out.extend_from_slice(bytes);
+    out[at..].rotate_right(bytes.len());
+}
+
+/// Writes bytes and before them how many there are, in place: without a buffer between, which would have to be made for
+/// each item of each frame. What is moved is short.
+fn put_sized(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let begin = out.len();
+    write(out)?;
+    let (number, used) = length(out.len() - begin).map_err(|_| Fault::TooLarge)?;
+    put_before(out, begin, &number[..used]);
+    Ok(())
+}
+
+fn encode_input(i: &Input, facts: &mut Vec<u8>) -> Result<(), Fault> {
+    let version = match (&i.require, i.seal) {
+        (_, Some(_)) => SEALING,
+        (Some(_), None) => REQUIRING,
+        (None, None) => VERSION,
+    };
+    put_sized(facts, |input| {
+        put_item(input, (i.command.kind(), version), |out| {
+            i.command.encode_payload(out).map_err(|_| Fault::TooLarge)
+        })?;
+        let context = Context {
+            origin: i.origin,
+            presented: i.presented,
+            force: i.force,
+            evidence: i.evidence.clone(),
+            key: i.key,
+        };
+        put(input, &context)?;
+        match (&i.require, i.seal) {
+            (require, Some(seal)) => put(input, &(require, seal)),
+            (Some(require), None) => put(input, require),
+            (None, None) => Ok(()),
+        }
+    })
+}
+
+fn encode_fence(fence: &Fence) -> Result<[u8; FENCE_BYTES], Fault> {
     let kind = match fence.kind {
         FenceKind::None => 0,
         FenceKind::Write => 1,
@@ -160,16 +171,19 @@ fn encode_fence(fence: &Fence, out: &mut Vec<u8>) -> Result<(), Fault> {
     flag(HAS_NAMED, fence.named.is_some());
     flag(HAS_GRANTED, fence.granted.is_some());
     flag(HAS_TREE, fence.tree.is_some());
-    out.extend_from_slice(&[kind, flags, VERSION, 0]);
-    out.extend_from_slice(&short(fence.session.unwrap_or(SessionNo(0)))?);
-    out.extend_from_slice(&fence.named.map_or(0, |g| g.number).to_le_bytes());
-    out.extend_from_slice(&fence.granted.map_or(0, |g| g.number).to_le_bytes());
-    if let Some(tree) = fence.tree {
-        out.extend_from_slice(&short(tree.root)?);
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&tree.epoch.0.to_le_bytes());
-    }
-    Ok(())
+    let mut out = [0; FENCE_BYTES];
+    out[..4].copy_from_slice(&[kind, flags, VERSION, 0]);
+    out[4..8].copy_from_slice(&short(fence.session.unwrap_or(SessionNo(0)))?);
+    out[8..16].copy_from_slice(&fence.named.map_or(0, |g| g.number).to_le_bytes());
+    out[16..].copy_from_slice(&fence.granted.map_or(0, |g| g.number).to_le_bytes());
+    Ok(out)
+}
+
+fn encode_tree(tree: TreeFence) -> Result<[u8; TREE_FENCE_BYTES], Fault> {
+    let mut out = [0; TREE_FENCE_BYTES];
+    out[..4].copy_from_slice(&short(tree.root)?);
+    out[8..].copy_from_slice(&tree.epoch.0.to_le_bytes());
+    Ok(out)
 }
 
 fn short(session: SessionNo) -> Result<[u8; 4], Fault> {
