@@ -86,7 +86,7 @@ pub(crate) struct Point {
 #[derive(Debug)]
 pub(crate) struct Walker<'d> {
     dir: &'d dyn Directory,
-    line: VecDeque<Link>,
+    line: VecDeque<Link<'d>>,
     /// The last frame of the walk.
     until: Point,
     whole: bool,
@@ -126,7 +126,7 @@ impl<'d> Walker<'d> {
     /// The frames of `line` behind `from`, up to `until`. `page` may know where to begin.
     pub(crate) fn new(
         dir: &'d dyn Directory,
-        line: Vec<Link>,
+        line: Vec<Link<'d>>,
         from: From,
         until: Point,
         depth: Depth,
@@ -149,10 +149,10 @@ impl<'d> Walker<'d> {
             failed: false,
             before: None,
         };
-        let Some(first) = walker.line.front().cloned() else {
+        let Some(first) = walker.line.front().map(|link| link.header) else {
             return Ok(walker);
         };
-        let start = first.segment.header().start();
+        let start = first.start();
         if start.position == after && known.is_some_and(|known| known != start) {
             return Err(Error::Diverged {
                 known: known.unwrap_or(start),
@@ -160,11 +160,11 @@ impl<'d> Walker<'d> {
             });
         }
         let resumed = match from {
-            From::Point(point) | From::Past(point, _) if point.segment == first.segment.name() => {
+            From::Point(point) | From::Past(point, _) if point.segment == first.name() => {
                 Some((point.head, point.offset))
             }
             _ => page
-                .and_then(|page| page.anchor(first.segment.name(), after.before()))
+                .and_then(|page| page.anchor(first.name(), after.before()))
                 .map(|anchor| (anchor.head, anchor.offset)),
         };
         walker.open_next(resumed)?;
@@ -185,9 +185,10 @@ impl<'d> Walker<'d> {
     }
 
     fn open_next(&mut self, resumed: Option<(Head, u64)>) -> Result<bool, Error> {
-        let Some(Link { segment, closed }) = self.line.pop_front() else {
+        let Some(link) = self.line.pop_front() else {
             return Ok(false);
         };
+        let (segment, closed) = (link.segment()?, link.closed);
         let end = closed.map_or(self.until.offset, |closed| closed.end_offset);
         // What is read far behind the head was written long ago: there the checksums are enough.
         let checks = Checks {

@@ -193,15 +193,16 @@ impl SegmentLog {
         let sealed = dir.list(SEALS_FOLDER);
         let sealed = sealed.map_err(|error| self.site.failed("list", SEALS_FOLDER, error))?;
         for link in self.site.segments.line(newest, Position::ZERO)? {
-            let name = Seal::file_name(link.segment.name());
+            let name = Seal::file_name(link.header.name());
             let Some(closed) = link.closed.filter(|_| !sealed.contains(&name)) else {
                 continue;
             };
-            let file: &dyn StoredFile = &**link.segment.file();
-            let start = link.segment.header().start().position;
+            let segment = link.segment()?;
+            let file: &dyn StoredFile = &**segment.file();
+            let start = link.header.start().position;
             let failed = |error| self.site.failed("seal", &name, error);
             let seal = Seal::of(
-                link.segment.name(),
+                link.header.name(),
                 start,
                 closed.end,
                 closed.end_offset,

@@ -139,13 +139,13 @@ impl std::convert::From<Landmark> for HeadPlace {
 }
 
 /// The segments from the one with the landmark's frame up to `newest`, if it really stands there.
-pub(super) fn line_to(
+pub(super) fn line_to<'s>(
     dir: &dyn Directory,
-    segments: &Segments,
+    segments: &'s Segments,
     store: StoreId,
     newest: SegmentName,
     mark: &Landmark,
-) -> Result<Option<Vec<Link>>, Error> {
+) -> Result<Option<Vec<Link<'s>>>, Error> {
     if mark.head.position == Position::ZERO {
         return Ok(None);
     }
@@ -153,7 +153,7 @@ pub(super) fn line_to(
     let line = segments.line(newest, mark.head.position.before())?;
     let Some(first) = line
         .first()
-        .filter(|link| link.segment.name() == mark.segment)
+        .filter(|link| link.header.name() == mark.segment)
     else {
         return Ok(None);
     };
@@ -164,15 +164,16 @@ pub(super) fn line_to(
     {
         return Ok(None);
     }
-    let name = first.segment.name();
-    let failed = |error| storage::failed("read", dir.path_of(&file_name(name)), error);
-    Ok(mark.holds(&first.segment).map_err(failed)?.then_some(line))
+    let failed = |error| storage::failed("read", dir.path_of(&file_name(mark.segment)), error);
+    let segment = first.segment()?;
+    let stands = mark.holds(&segment).map_err(failed)?;
+    Ok(stands.then_some(line))
 }
 
 /// The frames behind the landmark, up to the one at `place`; none when the landmark does not stand.
 pub(crate) fn walk_behind<'d>(
     dir: &'d dyn Directory,
-    segments: &Segments,
+    segments: &'d Segments,
     store: StoreId,
     place: &HeadPlace,
     page: Option<&Page>,

@@ -33,7 +33,7 @@ const LOOKS_MAX: u32 = 50;
 /// The frames behind `after`, up to the one at `place`.
 pub(crate) fn walk_from<'d>(
     dir: &'d dyn Directory,
-    segments: &Segments,
+    segments: &'d Segments,
     store: StoreId,
     place: &HeadPlace,
     page: Option<&Page>,
@@ -362,12 +362,15 @@ impl SegmentReader {
         };
         let last = self.segments.get(mark.segment, self.store)?;
         let line = self.segments.line(last, Position::ZERO)?;
-        let part = |link: Link| Part {
-            last: link.closed.map_or(until, |closed| closed.end.position),
-            end: link.closed.map_or(mark.end, |closed| closed.end_offset),
-            segment: link.segment,
+        let part = |link: Link<'_>| -> Result<Part, Error> {
+            Ok(Part {
+                last: link.closed.map_or(until, |closed| closed.end.position),
+                end: link.closed.map_or(mark.end, |closed| closed.end_offset),
+                segment: link.segment()?,
+            })
         };
-        Ok((head, line.into_iter().map(part).collect()))
+        let parts: Result<_, _> = line.into_iter().map(part).collect();
+        Ok((head, parts?))
     }
 
     /// The newest segment, without looking for its head.

@@ -36,11 +36,43 @@ impl fmt::Debug for Segments {
 
 /// A segment, and where its successor's header ends it.
 #[derive(Clone, Debug)]
-pub struct Link {
-    /// The segment.
-    pub segment: Arc<Segment>,
+pub struct Link<'s> {
+    /// What it says about itself.
+    pub header: SegmentHeader,
     /// Its end; none for the newest.
     pub closed: Option<Predecessor>,
+    file: File<'s>,
+}
+
+/// Whether a segment is open. A long log has many, and whoever walks a few frames of it opens one.
+#[derive(Clone, Debug)]
+enum File<'s> {
+    Open(Arc<Segment>),
+    /// With the header that names it.
+    Later(&'s Segments, SegmentHeader),
+}
+
+impl Link<'_> {
+    /// Of a segment that is open.
+    #[must_use]
+    pub fn of(segment: Arc<Segment>, closed: Option<Predecessor>) -> Self {
+        Link {
+            header: *segment.header(),
+            closed,
+            file: File::Open(segment),
+        }
+    }
+
+    /// The segment, opened where it was not.
+    ///
+    /// # Errors
+    /// As [`Segments::line`].
+    pub fn segment(&self) -> Result<Arc<Segment>, Error> {
+        match &self.file {
+            File::Open(segment) => Ok(segment.clone()),
+            File::Later(segments, named_by) => segments.before(named_by, self.header.name()),
+        }
+    }
 }
 
 impl Segments {
@@ -161,6 +193,9 @@ impl Segments {
     /// Keeps a segment open.
     pub fn keep(&self, segment: Segment) -> Arc<Segment> {
         let segment = Arc::new(segment);
+        self.headers
+            .lock()
+            .insert(segment.name(), *segment.header());
         let mut open = self.open.lock();
         if open.len() == OPEN_FILES_MAX {
             open.remove(0);
@@ -173,39 +208,42 @@ impl Segments {
     ///
     /// # Errors
     /// When a predecessor is missing, foreign or damaged.
-    pub fn line(&self, newest: Arc<Segment>, after: Position) -> Result<Vec<Link>, Error> {
-        let store = newest.header().store;
-        let mut line = vec![Link {
-            segment: newest,
-            closed: None,
-        }];
+    pub fn line(&self, newest: Arc<Segment>, after: Position) -> Result<Vec<Link<'_>>, Error> {
+        let mut line = vec![Link::of(newest, None)];
         while let Some(link) = line.last()
-            && link.segment.header().start().position > after
+            && link.header.start().position > after
         {
-            let header = *link.segment.header();
+            let header = link.header;
             let Some(before) = header.predecessor else {
                 break;
             };
-            let segment = self
-                .get(before.name, store)
-                .map_err(|error| missing(error, &header, before.name))?;
-            line.push(Link {
-                segment,
-                closed: Some(before),
+            let known = self.headers.lock().get(&before.name).copied();
+            line.push(match known.filter(|known| known.store == header.store) {
+                Some(known) => Link {
+                    header: known,
+                    closed: Some(before),
+                    file: File::Later(self, header),
+                },
+                None => Link::of(self.before(&header, before.name)?, Some(before)),
             });
         }
         line.reverse();
         Ok(line)
     }
+
+    /// The segment that a header names as its predecessor.
+    fn before(&self, header: &SegmentHeader, name: SegmentName) -> Result<Arc<Segment>, Error> {
+        self.get(name, header.store)
+            .map_err(|error| missing(error, header, name))
+    }
 }
 
 /// From which position on which version of the rules decided, as the headers of a line say: one entry for each
 /// change, oldest first.
-pub(crate) fn rules(line: &[Link]) -> Vec<(Position, RulesVersion)> {
+pub(crate) fn rules(line: &[Link<'_>]) -> Vec<(Position, RulesVersion)> {
     let mut rules: Vec<_> = line
         .iter()
-        .map(|link| link.segment.header())
-        .map(|header| (header.first, header.rules))
+        .map(|link| (link.header.first, link.header.rules))
         .collect();
     rules.dedup_by_key(|(_, version)| *version);
     rules

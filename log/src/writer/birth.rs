@@ -165,12 +165,7 @@ impl Writer {
             .control
             .durable()
             .clamp(start.position, old.head.position);
-        let line = |end: &View| {
-            vec![Link {
-                segment: end.segment.clone(),
-                closed: None,
-            }]
-        };
+        let line = |end: &View| vec![Link::of(end.segment.clone(), None)];
         let until = Point {
             segment: old.segment.name(),
             head: old.head,
