@@ -118,6 +118,11 @@ number!(
 );
 
 number!(
+    /// Number of a grant that newer ones of its session pushed out of it, dense from 0.
+    GrantNo, "g"
+);
+
+number!(
     /// Number of a role, dense from 0; it stands in the event that introduces its name and scope.
     RoleNo, "role"
 );

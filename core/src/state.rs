@@ -18,6 +18,7 @@ use crate::limits::{REFUSAL_OPEN_FRAMES, REFUSALS_OPEN_MAX};
 use crate::seal::Seal;
 use crate::text::{Pool, Symbol, Text};
 
+pub mod grants;
 pub mod history;
 pub mod layout;
 pub mod live;
@@ -39,13 +40,14 @@ pub use mail::{CancelReason, Envelope, EnvelopeKind, EnvelopeRow, EnvelopeState,
 pub use paged::Paged;
 pub use policy::{Policy, Told};
 pub use role::{Holding, Role};
-pub use session::{Former, GrantNote, Granted, Holder, Place, Session};
+pub use session::{Earlier, Former, GrantNote, Granted, Holder, Place, Session};
 pub use table::Table;
 pub use tree::{Claimer, Tree, TreeNote, TreeStanding};
 pub use work::{Dispatch, DispatchRow, DispatchState, Located};
 
 use crate::path::Scope;
 
+use grants::GrantRow;
 use names::Names;
 use paged::Item;
 
@@ -80,6 +82,7 @@ pub struct RefusalRecord {
 
 impl Item for RefusalRecord {
     const ROWS: usize = 32;
+    const AWAY_PAGES: usize = 64;
 
     fn blank() -> Self {
         Self {
@@ -126,12 +129,6 @@ impl Touched {
 /// At most so many are kept before those that closed are let go.
 const TOUCHED_MAX: usize = 2 * (REFUSALS_OPEN_MAX + 1);
 
-impl PartialEq for Touched {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
 /// What makes refusals alike: coalesced by session, presented generation, command and subject.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RefusalKey {
@@ -166,7 +163,7 @@ impl RefusalKey {
 }
 
 /// The state at one position.
-#[derive(Clone, Default, PartialEq, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct State {
     /// The newest position applied.
     pub at: Moment,
@@ -188,6 +185,8 @@ pub struct State {
     /// Refusal records by number; number 0 is not used.
     pub refusals: Paged<RefusalRecord>,
     touched: Touched,
+    /// What newer grants pushed out of their sessions, by number.
+    pub grants: Table<GrantRow>,
     /// Roles by number.
     pub roles: Vec<Role>,
     by_role: HashMap<Symbol, Vec<RoleNo>>,

@@ -303,6 +303,11 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// When it cannot be removed, or the name is not a plain name.
     fn remove(&self, name: &str) -> Result<(), Error>;
+    /// Puts bytes away outside of memory, where nobody else finds them; they are gone with what this gives. None where
+    /// there is no room, and on engines that have no such place.
+    fn put_away(&self, _bytes: &[u8]) -> Option<Arc<dyn SealedBytes>> {
+        None
+    }
     /// Keeps others from making the same blobs at the same time, until what it gives is dropped; `None` while somebody
     /// does. It spares work and guards nothing: a blob is whole whoever writes it. An engine without such a lock gives
     /// it to everybody.

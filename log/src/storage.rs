@@ -49,6 +49,15 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// When the system has none.
     fn random(&self, into: &mut [u8]) -> io::Result<()>;
 
+    /// Puts bytes away in a file without a name, among the system's temporary ones: it is gone with what this gives.
+    /// None where there is no such place.
+    ///
+    /// # Errors
+    /// The system's answer, as when there is no room.
+    fn put_away(&self, _bytes: &[u8]) -> io::Result<Option<Arc<dyn SealedBytes>>> {
+        Ok(None)
+    }
+
     /// Called before every change of shared memory. Nothing on a real machine; the simulator lets
     /// other processes run here.
     fn step(&self) {}

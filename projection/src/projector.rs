@@ -10,6 +10,7 @@ use tenure_log::journal::Deadline;
 use crate::error::Error;
 use crate::projection::Projection;
 use crate::reader::Reader;
+use crate::store::scratch;
 
 /// An entry that no projection was shown, because it grants nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +118,7 @@ impl Projector {
         if self.position() >= asked {
             return Ok(());
         }
+        scratch::put_away(&mut self.state, &reader.source);
         let next = Position(self.position().0 + 1);
         reader.each_entry(next, asked, |entry| self.feed(entry, projections))
     }

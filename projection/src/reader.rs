@@ -32,6 +32,7 @@ use crate::store::answer::retain_living;
 use crate::store::keys::{self, KeyDigest};
 use crate::store::live::{Live, Purpose};
 use crate::store::marks;
+use crate::store::scratch;
 use crate::store::snapshot;
 
 mod entries;
@@ -211,6 +212,7 @@ impl Reader {
             });
         }
         let mut state = State::new();
+        scratch::put_away(&mut state, &self.source);
         self.each_entry(Position(1), position, |entry| {
             apply(&mut state, entry);
         })?;

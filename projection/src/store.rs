@@ -32,6 +32,7 @@ mod payload;
 mod prepare;
 mod refuse;
 pub(crate) mod runs;
+pub(crate) mod scratch;
 mod settle;
 pub(crate) mod shelf;
 pub(crate) mod snapshot;

@@ -8,8 +8,8 @@ use crate::generation::Epoch;
 use crate::id::{DispatchNo, EnvelopeNo, SessionNo};
 use crate::limits::{FORMER_PLACES_MAX, FORMERS_MAX, OBSERVED_SCOPES_MAX};
 use crate::state::{
-    CancelReason, DispatchState, EnvelopeKind, EnvelopeRow, EnvelopeState, Former, GrantNote,
-    Granted, History, NoticeKind, Place, Session, State, Tree, TreeStanding,
+    CancelReason, DispatchState, Earlier, EnvelopeKind, EnvelopeRow, EnvelopeState, Former,
+    GrantNote, Granted, History, NoticeKind, Place, Session, State, Tree, TreeStanding,
 };
 use crate::text::Symbol;
 use crate::zoo::planted;
@@ -42,7 +42,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
         session.observed.clear();
         session.told.clear();
         session.status = None;
-        session.grants.push(note);
+        state.note_grant(e.session, note);
     } else {
         state.sessions.push(Session {
             name,
@@ -63,6 +63,7 @@ pub(super) fn registered(fold: Fold<'_>, state: &mut State, e: &Registered) {
             observed: Vec::new(),
             formers: Vec::new(),
             grants: alloc::vec![note],
+            earlier: Earlier(None),
             told: Vec::new(),
             open: Vec::new(),
             inbox: Vec::new(),
@@ -145,7 +146,7 @@ pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
     session.generation = e.generation;
     session.holder = Some(holder);
     session.told.clear();
-    session.grants.push(GrantNote {
+    let note = GrantNote {
         generation: e.generation,
         how: if e.forced.is_some() {
             Granted::Forced
@@ -155,7 +156,8 @@ pub(super) fn adopted(fold: Fold<'_>, state: &mut State, e: &Adopted) {
         at: fold.at,
         actor: Some(holder.actor),
         reason,
-    });
+    };
+    state.note_grant(e.session, note);
 }
 
 /// Where a session is at work, to be remembered of a holder that loses it.
@@ -278,13 +280,14 @@ pub(super) fn retire(fold: Fold<'_>, state: &mut State, number: SessionNo, why: 
         session.tree.standing = TreeStanding::Unowned;
         session.tree.claimer = None;
     }
-    session.grants.push(GrantNote {
+    let note = GrantNote {
         generation: session.generation,
         how: Granted::Retired,
         at: fold.at,
         actor: None,
         reason: why,
-    });
+    };
+    state.note_grant(number, note);
     role::session_ended(state, number);
     let reason = CancelReason::SessionRetired;
     ending(state, number, |state, open, inbox| {

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::event::{IncarnationRaised, RefusalsCounted, Refused};
+use crate::id::SessionNo;
 use crate::state::{GrantNote, Granted, RefusalRecord, State, TreeStanding};
 
 use super::{Fold, touch};
@@ -80,15 +81,16 @@ pub(super) fn raise(
         session.tree.claimer = None;
         session.tree.standing = TreeStanding::Unowned;
         session.tree.epoch = session.tree.epoch.next().unwrap_or(session.tree.epoch);
-        session.grants.push(GrantNote {
-            generation: session.generation,
+        let (open, inbox) = (session.open.clone(), session.inbox.clone());
+        let generation = session.generation;
+        let note = GrantNote {
+            generation,
             how: Granted::Raised,
             at: fold.at,
             actor: None,
             reason,
-        });
-        let (open, inbox) = (session.open.clone(), session.inbox.clone());
-        let generation = session.generation;
+        };
+        state.note_grant(SessionNo(number as u64), note);
         for dispatch in open {
             if let Some(row) = state.dispatches.get_mut(dispatch.index()) {
                 row.generation = generation;

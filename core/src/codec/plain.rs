@@ -12,7 +12,9 @@ use crate::disclosure::Peer;
 use crate::generation::{Epoch, Generation};
 use crate::history::{Activity, ActivityKind, FoundRecord, HistoryHash, Point};
 use crate::holder::{Bearing, BootId, Evidence, HostId, Process, Source};
-use crate::id::{DispatchNo, EnvelopeNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time};
+use crate::id::{
+    DispatchNo, EnvelopeNo, GrantNo, Moment, Position, RefusalNo, RoleNo, SessionNo, Time,
+};
 use crate::path::Scope;
 use crate::role::{ProcessEvidence, RoleScope};
 use crate::seal::Seal;
@@ -164,6 +166,7 @@ fields! {
     DispatchNo { 0: u64, }
     EnvelopeNo { 0: u64, }
     RefusalNo { 0: u64, }
+    GrantNo { 0: u64, }
     RoleNo { 0: u64, }
     Position { 0: u64, }
     Epoch { 0: u64, }

@@ -24,12 +24,55 @@ impl Encode for State {
         self.at.encode(encoder)?;
         self.incarnation.encode(encoder)?;
         self.pool.encode(encoder)?;
-        self.sessions.encode(encoder)?;
+        self.encode_sessions(encoder)?;
         self.dispatches.encode(encoder)?;
         self.live.encode(encoder)?;
         self.envelopes.encode(encoder)?;
         self.refusals.encode(encoder)?;
         Rest(self).encode(encoder)
+    }
+}
+
+/// Sessions are compared with all their grants, wherever these stand.
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            at,
+            incarnation,
+            sealed,
+            pool,
+            sessions,
+            by_name,
+            dispatches,
+            live,
+            envelopes,
+            refusals,
+            touched: _,
+            grants: _,
+            roles,
+            by_role,
+            policies,
+            blocked,
+            findings,
+            dishonoured,
+            set_aside,
+            unproven,
+            unknown,
+        } = self;
+        (*at, *incarnation, *sealed, *unknown)
+            == (other.at, other.incarnation, other.sealed, other.unknown)
+            && *pool == other.pool
+            && *sessions == other.sessions
+            && self.grants_are(other)
+            && *by_name == other.by_name
+            && *dispatches == other.dispatches
+            && *live == other.live
+            && *envelopes == other.envelopes
+            && *refusals == other.refusals
+            && (roles, by_role, policies) == (&other.roles, &other.by_role, &other.policies)
+            && (blocked, findings) == (&other.blocked, &other.findings)
+            && (dishonoured, set_aside) == (&other.dishonoured, &other.set_aside)
+            && *unproven == other.unproven
     }
 }
 
@@ -75,13 +118,13 @@ impl Decode<()> for State {
             at: Decode::decode(decoder)?,
             incarnation: Decode::decode(decoder)?,
             pool: Decode::decode(decoder)?,
-            sessions: Decode::decode(decoder)?,
-            dispatches: Decode::decode(decoder)?,
-            live: Decode::decode(decoder)?,
-            envelopes: Decode::decode(decoder)?,
-            refusals: Decode::decode(decoder)?,
             ..Self::default()
         };
+        state.decode_sessions(decoder)?;
+        state.dispatches = Decode::decode(decoder)?;
+        state.live = Decode::decode(decoder)?;
+        state.envelopes = Decode::decode(decoder)?;
+        state.refusals = Decode::decode(decoder)?;
         state.decode_rest(decoder)?;
         let records = state.refusals.iter().enumerate().skip(1);
         let open = records.filter(|(_, record)| state.is_open(record));
@@ -106,6 +149,7 @@ impl State {
         self.dispatches.share();
         self.envelopes.share();
         self.refusals.share();
+        self.grants.share();
         self.clone()
     }
 
@@ -131,6 +175,7 @@ impl State {
         self.live.lay_out(layout)?;
         self.envelopes.lay_out(layout)?;
         self.refusals.lay_out(layout)?;
+        self.grants.lay_out(layout)?;
         let open = self.open_records().map(|(number, _)| number.0);
         layout.note(open.collect::<Vec<u64>>())?;
         layout.note(Rest(self))
@@ -153,6 +198,7 @@ impl State {
                 live: Live::find_again(decoder, &mut found)?,
                 envelopes: Table::find_again(decoder, &mut found)?,
                 refusals: Paged::find_again(decoder, &mut found)?,
+                grants: Table::find_again(decoder, &mut found)?,
                 touched: Touched::of(Vec::<u64>::decode(decoder)?.into_iter()),
                 ..Self::default()
             };

@@ -19,10 +19,15 @@ use once_cell::race::OnceBox;
 
 use crate::codec;
 
+use super::table::{Packed, Sink};
+
 /// What can stand in pages.
 pub trait Item: Clone + Encode + Decode<()> {
     /// Items of a page; a power of two.
     const ROWS: usize;
+    /// Pages that are put away together once as many again stand behind them: of items that are hardly ever asked for
+    /// later. Zero: none is.
+    const AWAY_PAGES: usize = 0;
     /// Reads the items of a page faster than [`codec::decode`] does, where there is a way; `None` where that has to be
     /// asked.
     #[must_use]
@@ -51,6 +56,17 @@ pub struct Span {
     pub check: u32,
 }
 
+impl Span {
+    /// Of a page that begins there.
+    fn of(begin: usize, page: &[u8]) -> Self {
+        Self {
+            begin: begin as u64,
+            bytes: page.len() as u32,
+            check: crc32fast::hash(page),
+        }
+    }
+}
+
 /// A page whose items were not asked for when it was made.
 #[derive(Clone)]
 struct Kept<T> {
@@ -58,13 +74,28 @@ struct Kept<T> {
     /// What was noted of its items when they were written down.
     quiet: bool,
     items: OnceBox<Arc<Vec<T>>>,
+    /// Where it is, if it is not where the others are.
+    away: Option<Arc<dyn Shelf>>,
+}
+
+/// Items of several states, and their bytes once one of these was written down.
+struct Lent<T> {
+    items: Vec<T>,
+    written: OnceBox<Written>,
+}
+
+/// A page as it is written down.
+struct Written {
+    bytes: Vec<u8>,
+    check: u32,
+    quiet: bool,
 }
 
 #[derive(Clone)]
 enum Page<T> {
     Own(Vec<T>),
-    /// Of several states, until one of them writes to it.
-    Shared(Arc<Vec<T>>),
+    /// Until one of the states writes to it.
+    Shared(Arc<Lent<T>>),
     Kept(Kept<T>),
 }
 
@@ -75,6 +106,20 @@ pub struct Paged<T> {
     len: usize,
     /// Where pages are that are not in memory.
     shelf: Option<Arc<dyn Shelf>>,
+    /// Where pages go that were put away.
+    sink: Option<Arc<dyn Sink>>,
+    /// Pages before this one are not put away any more.
+    settled: usize,
+}
+
+/// Pages that were put away together.
+struct Away(Arc<dyn Packed>);
+
+impl Shelf for Away {
+    fn page(&self, at: Span) -> Option<&[u8]> {
+        let begin = usize::try_from(at.begin).ok()?;
+        self.0.bytes()?.get(begin..begin + at.bytes as usize)
+    }
 }
 
 impl<T> Default for Paged<T> {
@@ -83,6 +128,8 @@ impl<T> Default for Paged<T> {
             pages: Vec::new(),
             len: 0,
             shelf: None,
+            sink: None,
+            settled: 0,
         }
     }
 }
@@ -108,18 +155,24 @@ impl<T: Item> Paged<T> {
     fn page(&self, number: usize) -> Option<&[T]> {
         Some(match self.pages.get(number)? {
             Page::Own(items) => items,
-            Page::Shared(items) => items,
+            Page::Shared(lent) => &lent.items,
             Page::Kept(kept) => kept
                 .items
-                .get_or_init(|| Box::new(Arc::new(self.fetch(kept.at, self.items_of(number))))),
+                .get_or_init(|| Box::new(Arc::new(self.fetch(kept, self.items_of(number))))),
         })
+    }
+
+    /// The bytes of a page that is not in memory.
+    fn bytes<'s>(&'s self, kept: &'s Kept<T>) -> Option<&'s [u8]> {
+        let shelf = kept.away.as_ref().or(self.shelf.as_ref());
+        shelf.and_then(|shelf| shelf.page(kept.at))
     }
 
     /// The items of a page that is not in memory.
     #[cold]
-    fn fetch(&self, at: Span, items: usize) -> Vec<T> {
-        let bytes = self.shelf.as_ref().and_then(|shelf| shelf.page(at));
-        let decoded = bytes
+    fn fetch(&self, kept: &Kept<T>, items: usize) -> Vec<T> {
+        let decoded = self
+            .bytes(kept)
             .and_then(|bytes| T::read_page(bytes).or_else(|| codec::decode::<Vec<T>>(bytes).ok()));
         decoded
             .filter(|decoded| decoded.len() == items)
@@ -152,17 +205,17 @@ impl<T: Item> Paged<T> {
         let items = self.items_of(page);
         let items = match core::mem::replace(&mut self.pages[page], Page::Own(Vec::new())) {
             Page::Own(items) => items,
-            Page::Shared(items) => Arc::unwrap_or_clone(items),
-            Page::Kept(kept) => {
-                let decoded = kept.items.get().map(Arc::clone);
-                let at = kept.at;
-                // So that there is one owner of it.
-                drop(kept);
-                match decoded {
-                    Some(decoded) => Arc::unwrap_or_clone(decoded),
-                    None => self.fetch(at, items),
-                }
+            Page::Shared(lent) => {
+                Arc::try_unwrap(lent).map_or_else(|lent| lent.items.clone(), |lent| lent.items)
             }
+            Page::Kept(kept) => match kept.items.get().map(Arc::clone) {
+                Some(decoded) => {
+                    // So that there is one owner of it.
+                    drop(kept);
+                    Arc::unwrap_or_clone(decoded)
+                }
+                None => self.fetch(&kept, items),
+            },
         };
         self.pages[page] = Page::Own(items);
     }
@@ -171,7 +224,10 @@ impl<T: Item> Paged<T> {
     pub fn share(&mut self) {
         for page in &mut self.pages {
             if let Page::Own(items) = page {
-                *page = Page::Shared(Arc::new(core::mem::take(items)));
+                *page = Page::Shared(Arc::new(Lent {
+                    items: core::mem::take(items),
+                    written: OnceBox::new(),
+                }));
             }
         }
     }
@@ -180,6 +236,7 @@ impl<T: Item> Paged<T> {
     pub fn push(&mut self, item: T) {
         let page = self.len / T::ROWS;
         if page == self.pages.len() {
+            self.settle();
             self.pages.push(Page::Own(Vec::new()));
         } else if !matches!(self.pages[page], Page::Own(_)) {
             self.own(page);
@@ -199,18 +256,59 @@ impl<T: Item> Paged<T> {
         }
     }
 
+    /// As [`State::put_away_in`](super::State::put_away_in).
+    pub(super) fn put_away_in(&mut self, sink: &Arc<dyn Sink>) {
+        self.sink = Some(Arc::clone(sink));
+    }
+
+    /// Puts away the oldest pages in memory once there are enough.
+    fn settle(&mut self) {
+        if T::AWAY_PAGES == 0 {
+            return;
+        }
+        let Some(sink) = self.sink.clone() else {
+            return;
+        };
+        let rest = self.pages.get(self.settled..).unwrap_or_default();
+        let kept = |page: &&Page<T>| matches!(page, Page::Kept(_));
+        self.settled += rest.iter().take_while(kept).count();
+        let until = self.settled + T::AWAY_PAGES;
+        if self.pages.len() < until + T::AWAY_PAGES {
+            return;
+        }
+        let pages = self.settled..until;
+        self.settled = until;
+        let (mut bytes, mut spans) = (Vec::new(), Vec::with_capacity(T::AWAY_PAGES));
+        for number in pages.clone() {
+            let begin = bytes.len();
+            let items = self.page(number).unwrap_or_default();
+            if codec::append(&mut bytes, &items).is_err() {
+                return;
+            }
+            spans.push(Span::of(begin, &bytes[begin..]));
+        }
+        let Some(away) = sink.put_away(&bytes) else {
+            return;
+        };
+        let away: Arc<dyn Shelf> = Arc::new(Away(away));
+        for (number, at) in pages.zip(spans) {
+            self.pages[number] = Page::Kept(Kept {
+                at,
+                quiet: false,
+                items: OnceBox::new(),
+                away: Some(Arc::clone(&away)),
+            });
+        }
+    }
+
     /// Takes whole pages off the front: `items` is a multiple of those of a page, and no more than there are.
-    pub(super) fn take_front(&mut self, items: usize) -> Vec<T> {
+    pub(super) fn take_front(&mut self, items: usize, each: impl FnMut(&T)) {
         let pages = items / T::ROWS;
-        (0..pages).for_each(|page| self.own(page));
+        (0..pages)
+            .flat_map(|page| self.page(page).unwrap_or_default())
+            .for_each(each);
         self.len -= pages * T::ROWS;
-        let taken = self.pages.drain(..pages);
-        taken
-            .flat_map(|page| match page {
-                Page::Own(items) => items,
-                Page::Shared(_) | Page::Kept(_) => Vec::new(),
-            })
-            .collect()
+        self.pages.drain(..pages);
     }
 
     /// Writes the pages down: their bytes behind those of others, and their directory. A page that nobody wrote
@@ -233,18 +331,30 @@ impl<T: Item> Paged<T> {
         quiet: impl Fn(&T) -> bool,
     ) -> Result<(), EncodeError> {
         layout.note(self.len as u64)?;
-        for (number, page) in self.pages.iter().enumerate() {
+        for page in &self.pages {
             match page {
-                Page::Own(_) | Page::Shared(_) => {
-                    let items = self.page(number).unwrap_or_default();
-                    let mut bytes = Vec::new();
-                    codec::append(&mut bytes, &items)?;
-                    layout.add(&bytes, items.iter().all(&quiet))?;
+                Page::Own(items) => {
+                    layout.encode(items, items.iter().all(&quiet))?;
                 }
+                Page::Shared(lent) => match lent.written.get() {
+                    Some(page) => layout.take_over(&page.bytes, page.check, page.quiet)?,
+                    None => {
+                        let (begin, quiet) = (layout.pages.len(), lent.items.iter().all(&quiet));
+                        let check = layout.encode(&lent.items, quiet)?;
+                        let bytes = layout.pages[begin..].to_vec();
+                        let written = Written {
+                            bytes,
+                            check,
+                            quiet,
+                        };
+                        // Where another state was faster, it wrote the same.
+                        let _ = lent.written.set(Box::new(written));
+                    }
+                },
                 Page::Kept(kept) => {
-                    let bytes = self.shelf.as_ref().and_then(|shelf| shelf.page(kept.at));
+                    let bytes = self.bytes(kept);
                     let bytes = bytes.ok_or(EncodeError::Other("a page that cannot be had"))?;
-                    layout.add(bytes, kept.quiet)?;
+                    layout.take_over(bytes, kept.at.check, kept.quiet)?;
                 }
             }
         }
@@ -280,12 +390,14 @@ impl<T: Item> Paged<T> {
                 at,
                 quiet,
                 items: OnceBox::new(),
+                away: None,
             }));
         }
         Ok(Self {
             pages,
             len,
             shelf: Some(Arc::clone(&found.shelf)),
+            ..Self::default()
         })
     }
 
@@ -294,11 +406,11 @@ impl<T: Item> Paged<T> {
         for (number, page) in self.pages.iter().enumerate() {
             match page {
                 Page::Own(items) => items.iter().for_each(&mut each),
-                Page::Shared(items) => items.iter().for_each(&mut each),
+                Page::Shared(lent) => lent.items.iter().for_each(&mut each),
                 Page::Kept(kept) => match kept.items.get() {
                     Some(items) => items.iter().for_each(&mut each),
                     None => self
-                        .fetch(kept.at, self.items_of(number))
+                        .fetch(kept, self.items_of(number))
                         .iter()
                         .for_each(&mut each),
                 },
@@ -360,6 +472,8 @@ pub struct Layout {
     pub head: Vec<u8>,
     /// The pages, one behind the other.
     pub pages: Vec<u8>,
+    /// Bytes of the pages that were encoded for it; the others were taken over.
+    pub anew: u64,
 }
 
 impl Layout {
@@ -383,20 +497,34 @@ impl Layout {
         self.note(len as u64)?;
         for _ in 0..len.div_ceil(T::ROWS) {
             let page: Vec<&T> = items.by_ref().take(T::ROWS).collect();
-            let mut bytes = Vec::new();
-            codec::append(&mut bytes, &page)?;
-            self.add(&bytes, false)?;
+            self.encode(page, false)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, page: &[u8], quiet: bool) -> Result<(), EncodeError> {
-        let bytes = u32::try_from(page.len());
-        let bytes = bytes.map_err(|_| EncodeError::Other("a page that is too long"))?;
-        self.note(u64::from(bytes) << 1 | u64::from(quiet))?;
-        self.note(crc32fast::hash(page).to_le_bytes())?;
+    /// Adds a page of these items; says its checksum.
+    fn encode<I: Encode>(&mut self, items: I, quiet: bool) -> Result<u32, EncodeError> {
+        let begin = self.pages.len();
+        codec::append(&mut self.pages, &items)?;
+        let page = &self.pages[begin..];
+        let (bytes, check) = (page.len(), crc32fast::hash(page));
+        self.anew += bytes as u64;
+        self.list_page(bytes, check, quiet)?;
+        Ok(check)
+    }
+
+    /// Adds a page as it was written down.
+    fn take_over(&mut self, page: &[u8], check: u32, quiet: bool) -> Result<(), EncodeError> {
+        self.list_page(page.len(), check, quiet)?;
         self.pages.extend_from_slice(page);
         Ok(())
+    }
+
+    fn list_page(&mut self, bytes: usize, check: u32, quiet: bool) -> Result<(), EncodeError> {
+        let bytes = u32::try_from(bytes);
+        let bytes = bytes.map_err(|_| EncodeError::Other("a page that is too long"))?;
+        self.note(u64::from(bytes) << 1 | u64::from(quiet))?;
+        self.note(check.to_le_bytes())
     }
 }
 
@@ -536,6 +664,79 @@ pub(super) mod tests {
         pub fn of(pages: Vec<u8>) -> Arc<dyn Shelf> {
             Arc::new(Self(pages))
         }
+    }
+
+    #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+    struct Number(u64);
+
+    impl Item for Number {
+        const ROWS: usize = 4;
+        const AWAY_PAGES: usize = 3;
+
+        fn blank() -> Self {
+            Self(0)
+        }
+    }
+
+    /// Where pages are put away: in memory too, if there is room.
+    struct Aside {
+        has_room: bool,
+    }
+
+    impl Sink for Aside {
+        fn put_away(&self, bytes: &[u8]) -> Option<Arc<dyn Packed>> {
+            let bytes = self.has_room.then(|| Box::<[u8]>::from(bytes))?;
+            Some(Arc::new(bytes))
+        }
+    }
+
+    /// Items are the same whatever was put away, written to since, shared and written down.
+    #[test]
+    fn pages_are_the_same_whether_put_away_or_not() {
+        let laid_out = |paged: &Paged<Number>| {
+            let mut layout = Layout::default();
+            paged.lay_out(&mut layout).expect("it is laid out");
+            (layout.head, layout.pages)
+        };
+        for has_room in [false, true] {
+            let (mut kept, mut away) = (Paged::default(), Paged::default());
+            away.put_away_in(&(Arc::new(Aside { has_room }) as Arc<dyn Sink>));
+            for n in 0..100 {
+                for paged in [&mut kept, &mut away] {
+                    paged.push(Number(n));
+                    if n % 7 == 0 {
+                        paged[n as usize / 2].0 += 1000;
+                    }
+                }
+                if n % 31 == 0 {
+                    away.share();
+                }
+                assert_eq!(laid_out(&away), laid_out(&kept));
+            }
+            let put = away.pages.iter();
+            let put = put.filter(|page| matches!(page, Page::Kept(kept) if kept.away.is_some()));
+            assert_eq!(put.count() > 0, has_room);
+            assert_eq!(away, kept);
+        }
+    }
+
+    /// What was written down once and not written to since is taken over.
+    #[test]
+    fn only_what_was_written_to_is_encoded_again() {
+        let anew = |paged: &Paged<Number>| {
+            let mut layout = Layout::default();
+            paged.lay_out(&mut layout).expect("it is laid out");
+            layout.anew
+        };
+        let mut paged: Paged<Number> = (0..40).map(Number).collect();
+        paged.share();
+        let whole = anew(&paged);
+        assert_eq!(anew(&paged), 0);
+        paged[17].0 += 1;
+        paged.share();
+        let page = anew(&paged);
+        assert!(page > 0 && page * 5 < whole, "{page} of {whole}");
+        assert_eq!(anew(&paged), 0);
     }
 
     impl Shelf for InMemory {

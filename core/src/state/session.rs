@@ -11,7 +11,7 @@ use crate::codec::plain::Plain;
 use crate::disclosure::Presence;
 use crate::generation::{Epoch, Generation};
 use crate::holder::Bearing;
-use crate::id::{DispatchNo, EnvelopeNo, Moment, SessionNo};
+use crate::id::{DispatchNo, EnvelopeNo, GrantNo, Moment, SessionNo};
 use crate::path::Scope;
 use crate::seal::Seal;
 use crate::text::{Symbol, Text};
@@ -72,6 +72,19 @@ pub struct GrantNote {
     /// Why, where a reason was given.
     pub reason: Option<Symbol>,
 }
+
+/// The row of the newest grant that is not in its session any more. Its number says nothing of the session; states compare
+/// what stands in the rows.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct Earlier(pub Option<GrantNo>);
+
+impl PartialEq for Earlier {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Earlier {}
 
 /// Somewhere a session is at work.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
@@ -145,8 +158,10 @@ pub struct Session {
     pub observed: Vec<Scope<Symbol>>,
     /// Former holders not proven dead.
     pub formers: Vec<Former>,
-    /// Every grant, retirement and raise, oldest first.
+    /// The newest grants, retirements and raises, oldest first: all of them says `State::grants_of`.
     pub grants: Vec<GrantNote>,
+    /// The newest of those before them.
+    pub earlier: Earlier,
     /// Whom the current holder was shown, oldest first.
     pub told: Vec<Told>,
 }
@@ -154,27 +169,47 @@ pub struct Session {
 /// Writes and reads a session, field by field in this order; behind each, how a [page](mod@page) reads it.
 macro_rules! written_as {
     ($($field:ident: $how:ident,)*) => {
-        impl Encode for Session {
-            fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        impl Session {
+            /// Writes it without saying where earlier grants stand.
+            pub(super) fn encode_whole<E: Encoder>(
+                &self,
+                encoder: &mut E,
+            ) -> Result<(), EncodeError> {
                 $(self.$field.encode(encoder)?;)*
                 Ok(())
             }
-        }
 
-        impl<C> Decode<C> for Session {
-            fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+            /// Reads what [`Session::encode_whole`] wrote.
+            pub(super) fn decode_whole<D: Decoder>(decoder: &mut D) -> Result<Self, DecodeError> {
                 $(let $field = Decode::decode(decoder)?;)*
-                Ok(Self { $($field,)* })
+                Ok(Self { $($field,)* earlier: Earlier(None) })
             }
         }
 
         impl Plain for Session {
             fn plain(bytes: &mut &[u8]) -> Option<Self> {
                 $(let $field = page::$how(bytes)?;)*
-                Some(Self { $($field,)* })
+                Some(Self { $($field,)* earlier: page::each(bytes)? })
             }
         }
     };
+}
+
+impl Encode for Session {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.encode_whole(encoder)?;
+        self.earlier.encode(encoder)
+    }
+}
+
+impl<C> Decode<C> for Session {
+    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let session = Self::decode_whole(decoder)?;
+        Ok(Self {
+            earlier: Decode::decode(decoder)?,
+            ..session
+        })
+    }
 }
 
 written_as! {
@@ -243,6 +278,7 @@ impl Session {
             observed: Vec::new(),
             formers: Vec::new(),
             grants: Vec::new(),
+            earlier: Earlier(None),
             told: Vec::new(),
             open: Vec::new(),
             inbox: Vec::new(),

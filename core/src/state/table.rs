@@ -22,9 +22,9 @@ use super::paged::{Directory, Item, Layout, Paged};
 
 mod stretch;
 
-pub use stretch::{Digest, PARTS, Packed, STRETCH_ROWS, Sealed, Stretches, digest};
+pub use stretch::{Digest, PARTS, Packed, STRETCH_ROWS, Sealed, Sink, Stretches, digest};
 
-use stretch::{PART_ROWS, Stretch, packed};
+use stretch::{Changed, PART_ROWS, Stretch, packed};
 
 /// Stretches behind one that is sealed a second time: nearly all of its rows are over by then, so that what changes
 /// later is little, however long the log is.
@@ -47,6 +47,8 @@ pub struct Table<R> {
     recent: Paged<R>,
     /// Where stretches are that are not in memory.
     elsewhere: Option<Arc<dyn Stretches>>,
+    /// Where those go that are sealed from now on, once they are sealed a second time.
+    sink: Option<Arc<dyn Sink>>,
 }
 
 impl<R> Default for Table<R> {
@@ -55,6 +57,7 @@ impl<R> Default for Table<R> {
             sealed: Paged::default(),
             recent: Paged::default(),
             elsewhere: None,
+            sink: None,
         }
     }
 }
@@ -110,7 +113,7 @@ impl<R: Row> Table<R> {
         if let Some(rows) = stretch.rows.get() {
             return Some(&**rows);
         }
-        let place = self.elsewhere.as_ref()?.stretch(number, stretch.digest);
+        let place = self.elsewhere.as_ref()?.stretch(number, stretch.digest());
         Some(&**stretch.rows.get_or_init(|| Box::new(place)))
     }
 
@@ -128,22 +131,31 @@ impl<R: Row> Table<R> {
     pub fn push(&mut self, row: R) {
         self.recent.push(row);
         if self.recent.len() == 2 * STRETCH_ROWS {
-            let rows = self.recent.take_front(STRETCH_ROWS);
-            self.sealed.push(Stretch::of(packed(rows.iter()), None));
-            self.seal_again();
+            let mut rows = Vec::with_capacity(STRETCH_ROWS * R::BYTES);
+            self.recent
+                .take_front(STRETCH_ROWS, |row| row.pack(&mut rows));
+            let rows: Arc<dyn Packed> = Arc::new(rows.into_boxed_slice());
+            self.sealed.push(Stretch::of(rows));
+            self.settle();
         }
     }
 
-    /// Seals a stretch a second time, with the rows that changed since the first.
-    fn seal_again(&mut self) {
+    /// Seals a stretch a second time, with the rows that changed since the first, and puts it away.
+    fn settle(&mut self) {
         let behind = 1 + SETTLING_STRETCHES;
         let Some(number) = self.sealed.len().checked_sub(behind) else {
             return;
         };
-        let Some(stretch) = self.sealed.get(number).filter(|s| !s.changed.is_empty()) else {
+        if self.sealed[number].changed.is_empty() {
+            // One that was sealed before this state was opened is elsewhere already.
+            let rows = self.sealed[number].rows.get();
+            let bytes = rows.and_then(|rows| rows.bytes());
+            if let Some(away) = bytes.and_then(|bytes| self.away(bytes)) {
+                self.sealed[number].rows = OnceBox::with_value(Box::new(away));
+            }
             return;
-        };
-        let (former, changed) = (stretch.digest, stretch.changed.all());
+        }
+        let changed = self.sealed[number].changed.all();
         // Where the bytes cannot be had, no answer counts that is found in this state.
         let Some(mut rows) = self.packed(number).map(<[u8]>::to_vec) else {
             return;
@@ -155,9 +167,18 @@ impl<R: Row> Table<R> {
                 slot.copy_from_slice(&bytes);
             }
         }
-        if let Some(stretch) = self.sealed.get_mut(number) {
-            *stretch = Stretch::of(rows, Some(former));
-        }
+        let away = self.away(&rows);
+        let rows = away.unwrap_or_else(|| Arc::new(rows.into_boxed_slice()));
+        self.sealed[number] = Stretch::of(rows);
+    }
+
+    fn away(&self, rows: &[u8]) -> Option<Arc<dyn Packed>> {
+        self.sink.as_ref()?.put_away(rows)
+    }
+
+    /// As [`State::put_away_in`](super::State::put_away_in).
+    pub(super) fn put_away_in(&mut self, sink: &Arc<dyn Sink>) {
+        self.sink = Some(Arc::clone(sink));
     }
 
     /// Every row in order.
@@ -169,14 +190,13 @@ impl<R: Row> Table<R> {
     pub fn stretches(&self) -> impl ExactSizeIterator<Item = Sealed> {
         let stretches = self.sealed.iter().enumerate();
         stretches.map(|(number, stretch)| Sealed {
-            digest: stretch.digest,
-            former: stretch.former,
+            digest: stretch.digest(),
             rows: self.rows(stretch, number).and(stretch.rows.get().cloned()),
         })
     }
 
     fn digests(&self) -> impl ExactSizeIterator<Item = Digest> {
-        self.sealed.iter().map(|stretch| stretch.digest)
+        self.sealed.iter().map(Stretch::digest)
     }
 
     /// The rows that changed after they were sealed, by number.
@@ -266,6 +286,7 @@ impl<R: Row> Table<R> {
             sealed: Paged::find_again(decoder, found)?,
             recent: Paged::find_again(decoder, found)?,
             elsewhere: None,
+            sink: None,
         })
     }
 }
@@ -276,7 +297,7 @@ impl<R: Row, C> Decode<C> for Table<R> {
         let digests: Vec<Digest> = Decode::decode(decoder)?;
         let numbers: Vec<u64> = Decode::decode(decoder)?;
         let rows: Vec<R> = unpacked(&Vec::decode(decoder)?)?;
-        let known = |digest| Stretch::known(digest, OnceBox::new());
+        let known = |digest| Stretch::known(digest, Vec::new(), Changed::default());
         let mut sealed: Paged<Stretch<R>> = digests.into_iter().map(known).collect();
         if numbers.len() != rows.len() {
             return Err(DecodeError::Other("a table with a row too many"));
@@ -291,6 +312,7 @@ impl<R: Row, C> Decode<C> for Table<R> {
             sealed,
             recent: unpacked(&Vec::decode(decoder)?)?.into_iter().collect(),
             elsewhere: None,
+            sink: None,
         })
     }
 }
@@ -323,6 +345,9 @@ pub(super) fn unpack_words<const N: usize>(bytes: &[u8]) -> [u64; N] {
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::AtomicUsize;
+    use core::sync::atomic::Ordering::Relaxed;
+
     use super::*;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
@@ -428,7 +453,6 @@ mod tests {
         assert_eq!(table.changed().len(), STRETCH_ROWS.div_ceil(7));
         table.push(Number(5));
         let sealed = table.stretches().next().expect("it is sealed");
-        assert_eq!(sealed.former, Some(first));
         assert_eq!(table.packed(0).map(digest), Some(sealed.digest));
         assert_ne!(sealed.digest, first);
         assert!(table.changed().is_empty());
@@ -436,6 +460,48 @@ mod tests {
         table.get_mut(7).expect("it is there").0 = 2;
         assert_eq!(table.get(7), Some(Number(2)));
         assert_eq!(table.changed().len(), 1);
+    }
+
+    /// Where stretches are put away: in memory too, as far as there is room.
+    struct Aside(AtomicUsize);
+
+    impl Sink for Aside {
+        fn put_away(&self, bytes: &[u8]) -> Option<Arc<dyn Packed>> {
+            let left = |room: usize| room.checked_sub(1);
+            self.0.fetch_update(Relaxed, Relaxed, left).ok()?;
+            Some(Arc::new(Box::<[u8]>::from(bytes)))
+        }
+    }
+
+    /// Where a stretch is says nothing about its rows: put away, or kept in memory because there is no room for it, and
+    /// changed before that and after.
+    #[test]
+    fn a_table_is_the_same_whatever_was_put_away() {
+        const ROOM: usize = 100;
+        for room in [0, 3, ROOM] {
+            let sink = Arc::new(Aside(AtomicUsize::new(room)));
+            let (mut kept, mut away) = (table(0), table(0));
+            away.put_away_in(&(Arc::clone(&sink) as Arc<dyn Sink>));
+            for n in 0..12 * STRETCH_ROWS {
+                for table in [&mut kept, &mut away] {
+                    table.push(Number(n as u64));
+                    // Rows of every age: not sealed, and sealed once and twice.
+                    if n.is_multiple_of(37) {
+                        table.get_mut(n / 37 * 11).expect("it is there").0 += 1;
+                    }
+                }
+            }
+            let settled = kept.stretches().len() - SETTLING_STRETCHES;
+            assert_eq!(room - sink.0.load(Relaxed), room.min(settled));
+            assert_eq!(away, kept);
+            assert!(away.iter().eq(kept.iter()));
+            let laid_out = |table: &Table<Number>| {
+                let mut layout = Layout::default();
+                table.lay_out(&mut layout).expect("it is laid out");
+                (layout.head, layout.pages)
+            };
+            assert_eq!(laid_out(&away), laid_out(&kept));
+        }
     }
 
     /// Reading one row checks its part, and not the stretch.

@@ -73,6 +73,20 @@ impl Storage for Disk {
         let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&timeout));
     }
 
+    fn put_away(&self, bytes: &[u8]) -> io::Result<Option<Arc<dyn SealedBytes>>> {
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        let fd = match sys::open(std::env::temp_dir(), flags, mode) {
+            Ok(fd) => above_stderr(fd)?,
+            // A file system or a kernel that has no files without a name.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let file = File::from(fd);
+        file.write_all_at(bytes, 0)?;
+        crate::reader::map_sealed(&file, bytes.len() as u64).map(Some)
+    }
+
     fn wake(&self, word: &AtomicU32, count: u32) {
         // Waking nobody is no error, and a waiter looks again by itself.
         let _ = futex::wake(word, futex::Flags::empty(), count.min(i32::MAX as u32));
@@ -396,6 +410,15 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    /// Bytes that are put away are as they were.
+    #[test]
+    fn what_is_put_away_is_there() {
+        let bytes: Vec<u8> = (0..70_000_u32).map(|n| n as u8).collect();
+        if let Some(away) = Disk.put_away(&bytes).expect("there is room") {
+            assert!(away.bytes() == bytes);
+        }
+    }
 
     fn store() -> (tempfile::TempDir, Arc<dyn Directory>) {
         let temp = tempfile::tempdir().expect("a temporary directory");

@@ -22,6 +22,7 @@ use crate::source::Source;
 use crate::store::keys;
 use crate::store::marks::{self, Marks};
 use crate::store::runs::{Rows, Runs};
+use crate::store::scratch;
 use crate::store::shelf::Shelf;
 use crate::store::snapshot;
 
@@ -72,11 +73,13 @@ struct Past {
 
 impl Past {
     /// Nothing kept: everything is read from the log.
-    fn unkept() -> Self {
+    fn unkept(source: &Arc<dyn Source>) -> Self {
+        let mut state = State::new();
+        scratch::put_away(&mut state, source);
         Self {
             runs: Runs::none(),
             kept: Kept::default(),
-            state: State::new(),
+            state,
             shelf: None,
             marks: Marks::default(),
         }
@@ -85,15 +88,15 @@ impl Past {
     /// What is kept, if all of it ends where the snapshot does.
     fn open(source: &Arc<dyn Source>, snapshot: Option<snapshot::Found>) -> Result<Self, Error> {
         let (Some(kept), Some(found)) = (Kept::load(&**source)?, snapshot) else {
-            return Ok(Self::unkept());
+            return Ok(Self::unkept(source));
         };
         // The snapshot's head was looked for in the log.
         if kept.head != found.head {
-            return Ok(Self::unkept());
+            return Ok(Self::unkept(source));
         }
         let runs = Runs::load(&**source, kept.head)?;
         if runs.covered() != kept.head {
-            return Ok(Self::unkept());
+            return Ok(Self::unkept(source));
         }
         Ok(Self {
             runs,
@@ -198,7 +201,7 @@ pub(crate) fn extend(
     let layout = match past.kept.lay_out(&settled.lasts) {
         Some(layout) => layout,
         None => {
-            past = Past::unkept();
+            past = Past::unkept(source);
             settled = past.settle(&**source, head)?;
             let layout = past.kept.lay_out(&settled.lasts);
             layout.ok_or(Error::TooLarge)?
@@ -277,7 +280,7 @@ impl Remembered {
         let mut rows: Option<Vec<_>> = keys.iter().map(find).collect();
         let mut last = read(&mut past.kept.authority, &past.state);
         if rows.is_none() || !past.is_sound() {
-            *past = Past::unkept();
+            *past = Past::unkept(source);
             past.read_on(&**source, newest)?;
             rows = Some(Vec::new());
             last = read(&mut past.kept.authority, &past.state);

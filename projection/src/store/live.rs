@@ -16,6 +16,7 @@ use crate::source::Source;
 use crate::{ahead, entry};
 
 use crate::store::keys::{KeyDigest, Keys, Prior};
+use crate::store::scratch;
 use crate::store::shelf::Shelf;
 use crate::store::snapshot;
 
@@ -29,7 +30,7 @@ pub(crate) struct Live {
     keys: Option<Keys>,
     /// Frames applied since the newest snapshot.
     pub since_snapshot: u64,
-    /// Bytes of that snapshot.
+    /// What writing that snapshot cost, in bytes.
     pub snapshot_bytes: u64,
     /// Where the newest frame that was read stands.
     mark: Option<Landmark>,
@@ -60,27 +61,32 @@ impl Live {
     /// From the newest snapshot that fits, and the tail behind it.
     pub fn open(source: &Arc<dyn Source>, purpose: Purpose) -> Result<Self, Error> {
         let mut live = match snapshot::load(source)? {
-            Some(found) => Self {
-                mark: found.mark,
-                shelf: Some(found.shelf),
-                snapshot_bytes: found.bytes,
-                along: match purpose {
-                    Purpose::Reading => None,
-                    Purpose::Writing => kept::along(&**source, found.head)?,
-                },
-                ..Self::with(found.state, found.head, purpose)
-            },
-            None => Self::empty(&**source, purpose)?,
+            Some(mut found) => {
+                scratch::put_away(&mut found.state, source);
+                Self {
+                    mark: found.mark,
+                    shelf: Some(found.shelf),
+                    snapshot_bytes: found.cost,
+                    along: match purpose {
+                        Purpose::Reading => None,
+                        Purpose::Writing => kept::along(&**source, found.head)?,
+                    },
+                    ..Self::with(found.state, found.head, purpose)
+                }
+            }
+            None => Self::empty(source, purpose)?,
         };
         live.read_on(&**source)?;
         Ok(live)
     }
 
     /// Before the first frame.
-    fn empty(source: &dyn Source, purpose: Purpose) -> Result<Self, Error> {
+    fn empty(source: &Arc<dyn Source>, purpose: Purpose) -> Result<Self, Error> {
+        let mut state = State::new();
+        scratch::put_away(&mut state, source);
         Ok(Self {
             along: (purpose == Purpose::Writing).then(Along::new),
-            ..Self::with(State::new(), beginning(source)?, purpose)
+            ..Self::with(state, beginning(&**source)?, purpose)
         })
     }
 
@@ -119,7 +125,7 @@ impl Live {
     pub fn catch_up(&mut self, source: &Arc<dyn Source>) -> Result<(), Error> {
         if self.sound().is_err() {
             // Not from the snapshot again.
-            *self = Self::empty(&**source, self.purpose)?;
+            *self = Self::empty(source, self.purpose)?;
         } else if self.tainted {
             *self = Self::open(source, self.purpose)?;
             return Ok(());

@@ -296,8 +296,8 @@ impl Store {
             let mut live = self.live.write();
             // Written by another process, which had as many frames to look at.
             let frames = live.head.position.0.saturating_sub(before.head.position.0);
-            if !snapshot::is_due(frames, before.bytes) {
-                (live.since_snapshot, live.snapshot_bytes) = (frames, before.bytes);
+            if !snapshot::is_due(frames, before.cost) {
+                (live.since_snapshot, live.snapshot_bytes) = (frames, before.cost);
                 return Ok(());
             }
         }
@@ -315,12 +315,12 @@ impl Store {
         // Nothing depends on it.
         let _ = self.journal().tend();
         drop(state);
-        let bytes = draft.save(self.journal())?;
+        let cost = draft.save(self.journal())?;
         kept::extend(&self.source, before, head, settled)?;
         let mut live = self.live.write();
-        live.snapshot_bytes = bytes;
+        live.snapshot_bytes = cost;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);
-        let due = snapshot::is_due(live.since_snapshot, bytes);
+        let due = snapshot::is_due(live.since_snapshot, cost);
         self.0.snapshot_due.store(due, Ordering::Relaxed);
         Ok(())
     }

@@ -55,6 +55,8 @@ struct Run {
 /// The files that fit a log, each behind the one before, from the beginning on.
 pub(crate) struct Runs<R> {
     runs: Vec<Run>,
+    /// The names of all files of this kind that went no further when these were looked for, if they were.
+    names: Option<Vec<String>>,
     kind: PhantomData<R>,
 }
 
@@ -214,6 +216,7 @@ impl<R: Rows> Runs<R> {
     pub fn none() -> Self {
         Self {
             runs: Vec::new(),
+            names: None,
             kind: PhantomData,
         }
     }
@@ -232,15 +235,17 @@ impl<R: Rows> Runs<R> {
                 files.insert((after, Reverse(until)), name);
             }
         }
-        let mut found = Self::none();
-        for ((after, _), name) in &files {
-            if *after == found.covered().position.0
-                && let Some(run) = Run::open::<R>(blobs, name, store)
+        let (mut found, mut names) = (Self::none(), Vec::new());
+        for ((after, _), name) in files {
+            if after == found.covered().position.0
+                && let Some(run) = Run::open::<R>(blobs, &name, store)
                 && run.stands(source)?
             {
                 found.runs.push(run);
             }
+            names.push(name);
         }
+        found.names = Some(names);
         Ok(found)
     }
 
@@ -295,7 +300,11 @@ impl<R: Rows> Runs<R> {
         rows.sort();
         let store = source.identity()?.store;
         let saved = Run::save::<R>(blobs, store, (after, head), mark, &rows)?;
-        for name in blobs.list()? {
+        let names = match self.names {
+            Some(names) => names,
+            None => blobs.list()?,
+        };
+        for name in names {
             let over = bounds::<R>(&name).is_some_and(|(_, until)| until <= head.position.0);
             let kept = name == saved || self.runs.iter().any(|run| run.name == name);
             if over && !kept {

@@ -1,8 +1,6 @@
 //! What a state was opened without: pages of its snapshot, and sealed stretches, each in a file of its own that never
 //! changes. Fetched when something of one is asked for; what cannot be fetched is made again from the log.
 
-use std::collections::HashMap;
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use tenure_core::apply::apply;
 use tenure_core::state::State;
 use tenure_core::state::paged::{self, Span};
-use tenure_core::state::table::{self, Digest, PARTS, Packed, Row, Sealed, Table, digest};
+use tenure_core::state::table::{
+    self, Digest, PARTS, Packed, Row, SETTLING_STRETCHES, Sealed, Table, digest,
+};
 use tenure_log::frame::Depth;
 use tenure_log::journal::Blobs;
 use tenure_log::position::{Head, Position};
@@ -19,29 +19,44 @@ use tenure_log::storage::SealedBytes;
 use crate::entry;
 use crate::error::Error;
 use crate::source::Source;
+use crate::store::scratch;
 
 /// Which table a stretch is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
     Dispatches,
     Envelopes,
+    Grants,
 }
 
 impl Of {
+    const ALL: [Self; 3] = [Self::Dispatches, Self::Envelopes, Self::Grants];
+
     fn word(self) -> &'static str {
         match self {
             Self::Dispatches => "dispatches",
             Self::Envelopes => "envelopes",
+            Self::Grants => "grants",
         }
     }
 
     /// The name of a stretch's file; two histories of one number never share one.
     fn file(self, number: usize, digest: Digest) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut name = format!("{}-{number}-", self.word());
         for byte in digest {
-            write!(name, "{byte:02x}").expect("writing to a string succeeds");
+            let digits = [byte >> 4, byte & 15].map(|half| DIGITS[usize::from(half)]);
+            name.extend(digits.map(char::from));
         }
         name
+    }
+
+    /// The table and the number of the stretch in a file's name.
+    fn parse(name: &str) -> Option<(Self, usize)> {
+        let (word, rest) = name.split_once('-')?;
+        let (number, _) = rest.split_once('-')?;
+        let of = Self::ALL.into_iter().find(|of| of.word() == word)?;
+        Some((of, number.parse().ok()?))
     }
 }
 
@@ -109,6 +124,7 @@ impl Shelf {
         };
         state.dispatches.keep_elsewhere(place(Of::Dispatches));
         state.envelopes.keep_elsewhere(place(Of::Envelopes));
+        state.grants.keep_elsewhere(place(Of::Grants));
     }
 
     /// Whether every row that was asked for was there.
@@ -130,6 +146,7 @@ impl Shelf {
         let packed = match of {
             Of::Dispatches => state.dispatches.packed(number),
             Of::Envelopes => state.envelopes.packed(number),
+            Of::Grants => state.grants.packed(number),
         };
         let found = packed.filter(|bytes| digest(bytes) == wanted);
         found.or_else(|| self.differs())
@@ -156,6 +173,7 @@ impl Shelf {
     fn made_again(&self) -> Option<Again> {
         let replay = || -> Result<Again, Error> {
             let mut state = State::new();
+            scratch::put_away(&mut state, &self.source);
             let mut frames = self.source.read_from(Position::ZERO, Depth::Whole)?;
             while state.at.position.0 < self.head.position.0
                 && let Some(frame) = frames.next()
@@ -243,43 +261,31 @@ impl Packed for Shelved {
     }
 }
 
-/// The sealed stretches of a state and the names of their files.
-pub(super) struct Stretches {
-    all: Vec<(String, Sealed)>,
-    /// Files of what was sealed a second time not long ago: whoever has not read as far may still ask for it.
-    former: Vec<String>,
-}
+/// The sealed stretches of a state and the names of their files, by table.
+pub(super) struct Stretches([Vec<(String, Sealed)>; Of::ALL.len()]);
 
-/// Stretches behind one that was sealed a second time, until nobody asks any more for what it was before.
+/// Stretches behind one that was sealed a second time, until nobody asks any more for what it was before: whoever has not
+/// read as far may.
 const FORMER_STRETCHES: usize = 16;
 
 impl Stretches {
     /// Of a state; shared, not copied.
     pub fn of(state: &State) -> Self {
-        let mut stretches = Self {
-            all: Vec::new(),
-            former: Vec::new(),
-        };
-        stretches.collect(Of::Dispatches, &state.dispatches);
-        stretches.collect(Of::Envelopes, &state.envelopes);
-        stretches
-    }
-
-    fn collect<R: Row>(&mut self, of: Of, table: &Table<R>) {
-        let stretches = table.stretches();
-        let newest = stretches.len();
-        for (n, sealed) in stretches.enumerate() {
-            if let Some(former) = sealed.former.filter(|_| n + FORMER_STRETCHES > newest) {
-                self.former.push(of.file(n, former));
-            }
-            self.all.push((of.file(n, sealed.digest), sealed));
+        fn named<R: Row>(of: Of, table: &Table<R>) -> Vec<(String, Sealed)> {
+            let stretches = table.stretches().enumerate();
+            let named = stretches.map(|(n, sealed)| (of.file(n, sealed.digest), sealed));
+            named.collect()
         }
+        Self(Of::ALL.map(|of| match of {
+            Of::Dispatches => named(of, &state.dispatches),
+            Of::Envelopes => named(of, &state.envelopes),
+            Of::Grants => named(of, &state.grants),
+        }))
     }
 
-    /// Writes those that have no file yet.
-    pub fn save(&self, blobs: &dyn Blobs) -> Result<(), Error> {
-        let there = blobs.list()?;
-        for (name, sealed) in &self.all {
+    /// Writes those that have no file yet; `there` are the names of all files, in order.
+    pub fn save(&self, blobs: &dyn Blobs, there: &[String]) -> Result<(), Error> {
+        for (name, sealed) in self.0.iter().flatten() {
             if there.binary_search(name).is_err() {
                 let rows = sealed.rows.as_ref().and_then(|rows| rows.bytes());
                 blobs.write_atomic(name, rows.ok_or(Error::TooLarge)?)?;
@@ -288,21 +294,19 @@ impl Stretches {
         Ok(())
     }
 
-    /// Removes files of other histories under the same numbers: before a salvage, a restore, or a change of
+    /// Removes those files of other histories under the same numbers: before a salvage, a restore, or a change of
     /// the rules. A file of a greater number may belong to a newer snapshot, and stays.
-    pub fn tidy(&self, blobs: &dyn Blobs) -> Result<(), Error> {
-        let stem = |name: &str| name.rsplit_once('-').map(|(stem, _)| stem.to_owned());
-        let ours: HashMap<_, _> = self
-            .all
-            .iter()
-            .map(|(name, _)| (stem(name), name))
-            .collect();
-        for name in blobs.list()? {
-            if ours
-                .get(&stem(&name))
-                .is_some_and(|current| **current != name && !self.former.contains(&name))
-            {
-                blobs.remove(&name)?;
+    pub fn tidy(&self, blobs: &dyn Blobs, there: &[String]) -> Result<(), Error> {
+        for name in there {
+            let Some((of, number)) = Of::parse(name) else {
+                continue;
+            };
+            let stretches = &self.0[of as usize];
+            let lately = number + SETTLING_STRETCHES < stretches.len()
+                && number + FORMER_STRETCHES > stretches.len();
+            let other = |(current, _): &(String, Sealed)| current != name && !lately;
+            if stretches.get(number).is_some_and(other) {
+                blobs.remove(name)?;
             }
         }
         Ok(())

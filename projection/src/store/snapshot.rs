@@ -24,7 +24,8 @@ pub(crate) struct Found {
     /// Where its frame stands, if that is known.
     pub mark: Option<Landmark>,
     pub shelf: Arc<Shelf>,
-    pub bytes: u64,
+    /// What writing it cost, in bytes.
+    pub cost: u64,
 }
 
 /// A state written down, with what it leaves to files of their own.
@@ -35,29 +36,37 @@ pub(super) struct Draft {
 }
 
 /// ```text
-/// magic:8 version:4 crc:4 store:16 incarnation:8 position:8 chain:16 bytes:8 rules:4 landmark
+/// magic:8 version:4 crc:4 store:16 incarnation:8 position:8 chain:16 bytes:8 rules:4 cost:8 landmark
 /// head_bytes:8 head pages             crc: of head_bytes and head; bytes: of all behind the landmark
 /// ```
 /// The pages have their checksums in the head, and are looked at when they are asked for.
 const MAGIC: &[u8; 8] = b"tnrsnp01";
-const HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 8 + 8 + 16 + 8 + 4 + Landmark::BYTES;
+const HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 8 + 8 + 16 + 8 + 4 + 8 + Landmark::BYTES;
 
 /// The name of the blob that holds the newest snapshot.
 const BLOB: &str = "state";
 
 /// Version of the state's encoding. A change of `State` or of what it encodes raises it; a change of what
 /// events do to a state raises [`RULES`].
-const STATE_VERSION: u32 = 10;
+const STATE_VERSION: u32 = 11;
 
 /// Frames between two snapshots at least.
 const FRAMES_MIN: u64 = 2048;
-/// A snapshot is due when the frames since the last one are worth its bytes at this rate, so that writing
+/// A snapshot is due when the frames since the last one are worth what that cost at this rate, so that writing
 /// snapshots costs a bounded share of appending.
 const BYTES_PER_FRAME: u64 = 512;
+/// A page that nobody wrote to is copied, which costs this part of encoding it.
+const COPIES_PER_ENCODED: u64 = 16;
 
-/// Whether the tail is long enough for a new snapshot.
-pub(super) fn is_due(frames: u64, snapshot_bytes: u64) -> bool {
-    frames >= FRAMES_MIN && frames * BYTES_PER_FRAME >= snapshot_bytes
+/// Whether the tail is long enough for a new snapshot, where writing the last one cost so many bytes.
+pub(super) fn is_due(frames: u64, cost: u64) -> bool {
+    frames >= FRAMES_MIN && frames * BYTES_PER_FRAME >= cost
+}
+
+/// What writing these pages costs, as bytes that are encoded.
+fn cost(layout: &Layout) -> u64 {
+    let copied = (layout.pages.len() as u64).saturating_sub(layout.anew);
+    layout.head.len() as u64 + layout.anew + copied / COPIES_PER_ENCODED
 }
 
 /// Loads the newest snapshot, if it fits this log: its directory. The rest is read when it is asked for.
@@ -69,13 +78,15 @@ pub(crate) fn load(source: &Arc<dyn Source>) -> Result<Option<Found>, Error> {
     let Some(parsed) = parse(source.identity()?, file.bytes()) else {
         return Ok(None);
     };
-    let Parsed { head, mark, .. } = parsed;
+    let Parsed {
+        head, mark, cost, ..
+    } = parsed;
     let stood = mark.head == head && source.read_behind(&mark, Depth::Facts)?.is_some();
     let mark = stood.then_some(mark);
     if mark.is_none() && !stands(&**source, head)? {
         return Ok(None);
     }
-    let (pages, bytes) = (parsed.pages.clone(), file.bytes().len() as u64);
+    let pages = parsed.pages.clone();
     let shelf = Shelf::new(source, head, Arc::clone(&file), pages.start);
     let found = State::find_again(parsed.directory, Arc::clone(&shelf) as _);
     let Ok((mut state, found)) = found else {
@@ -94,7 +105,7 @@ pub(crate) fn load(source: &Arc<dyn Source>) -> Result<Option<Found>, Error> {
         head,
         mark,
         shelf,
-        bytes,
+        cost,
     }))
 }
 
@@ -102,6 +113,7 @@ pub(crate) fn load(source: &Arc<dyn Source>) -> Result<Option<Found>, Error> {
 struct Parsed<'a> {
     head: Head,
     mark: Landmark,
+    cost: u64,
     directory: &'a [u8],
     /// Where its pages are.
     pages: Range<usize>,
@@ -127,6 +139,7 @@ fn parse(identity: Identity, bytes: &[u8]) -> Option<Parsed<'_>> {
     };
     fits.then_some(Parsed {
         head,
+        cost: word(76),
         // Zeros where an engine has no places: a head at position 0 is the head of no snapshot.
         mark: Landmark::from_bytes(header.last_chunk().expect("in the header")),
         directory: &eager[8..],
@@ -162,7 +175,7 @@ impl Draft {
         })
     }
 
-    /// Writes it as the newest snapshot; its position has to be durable. Gives its bytes.
+    /// Writes it as the newest snapshot; its position has to be durable. Says what that cost, in bytes.
     pub fn save(&self, journal: &dyn Journal) -> Result<u64, Error> {
         let Self {
             head,
@@ -185,12 +198,14 @@ impl Draft {
         bytes.extend_from_slice(&head.chain.0);
         bytes.extend_from_slice(&(behind as u64).to_le_bytes());
         bytes.extend_from_slice(&RULES.0.to_le_bytes());
+        bytes.extend_from_slice(&cost(layout).to_le_bytes());
         bytes.extend_from_slice(&mark);
         bytes.extend_from_slice(&eager);
         bytes.extend_from_slice(&layout.pages);
-        stretches.save(blobs)?;
+        let there = blobs.list()?;
+        stretches.save(blobs, &there)?;
         blobs.write_atomic(BLOB, &bytes)?;
-        stretches.tidy(blobs)?;
-        Ok(bytes.len() as u64)
+        stretches.tidy(blobs, &there)?;
+        Ok(cost(layout))
     }
 }

@@ -113,12 +113,8 @@ impl Lens<'_> {
     /// What happened to a session after `presented` was granted, oldest first.
     #[must_use]
     pub fn losses(&self, session: SessionNo, presented: Generation) -> Vec<LossView> {
-        let Some(record) = self.state.session(session) else {
-            return Vec::new();
-        };
-        let mut lost: Vec<LossView> = record
-            .grants
-            .iter()
+        let grants = self.state.grants_of(session).into_iter();
+        let mut lost: Vec<LossView> = grants
             .filter(|note| {
                 let ended = matches!(note.how, Granted::Retired | Granted::Raised);
                 note.generation > presented || (note.generation == presented && ended)

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tenure_core::id::{DispatchNo, Name, Token};
+use tenure_core::apply::apply;
+use tenure_core::id::{DispatchNo, Moment, Name, Token};
 use tenure_core::state::State;
-use tenure_core::state::table::STRETCH_ROWS;
+use tenure_core::state::table::{SETTLING_STRETCHES, STRETCH_ROWS};
 use tenure_log::format::RulesVersion;
 use tenure_log::journal::Journal;
 use tenure_log::journal::memory::MemoryLog;
@@ -41,6 +42,10 @@ fn submit_all(store: &Store, calls: impl Iterator<Item = Verb>) {
 
 /// A store with a snapshot whose dispatches and envelopes are mostly sealed, and a tail that ends some of them.
 fn store_with_sealed_rows(dir: &Path) -> PathBuf {
+    store_of(dir, DISPATCHES)
+}
+
+fn store_of(dir: &Path, dispatches: usize) -> PathBuf {
     let place = dir.join("store");
     let options = OpenOptions::new(&place).create(true);
     let store = Store::open(&options, host(dir)).expect("it opens");
@@ -59,12 +64,12 @@ fn store_with_sealed_rows(dir: &Path) -> PathBuf {
         writes: Vec::new(),
         body: None,
     };
-    submit_all(&store, (0..DISPATCHES).map(dispatch));
+    submit_all(&store, (0..dispatches).map(dispatch));
     let cancel = |number: u64| Verb::Cancel {
         dispatch: DispatchNo(number),
         reason: "enough".into(),
     };
-    submit_all(&store, (1..=DISPATCHES as u64).step_by(97).map(cancel));
+    submit_all(&store, (1..=dispatches as u64).step_by(97).map(cancel));
     place
 }
 
@@ -131,6 +136,38 @@ fn a_damaged_or_missing_file_of_a_snapshot_changes_no_answer() {
         std::fs::write(&newest, flipped).expect("written");
         assert_same_rows(&state(&place), &replayed);
     }
+}
+
+/// A replay that puts old rows away gives the state of one that keeps them in memory, and a snapshot of it serves.
+#[test]
+fn a_replay_that_puts_rows_away_gives_the_same_state() {
+    let temp = tempfile::tempdir().expect("a directory");
+    // Of one that was sealed twice, so that it is put away.
+    let place = store_of(temp.path(), (SETTLING_STRETCHES + 3) * STRETCH_ROWS);
+    std::fs::remove_dir_all(place.join("snapshots")).expect("removed");
+    let reader = Reader::open(&place, host(temp.path())).expect("it opens");
+    let away = reader.view(Clone::clone).expect("it is readable");
+    let mut kept = State::new();
+    for entry in reader
+        .entries(Moment::default().position)
+        .expect("it is readable")
+    {
+        apply(&mut kept, &entry.expect("it decodes"));
+    }
+    assert_same_rows(&away, &kept);
+    let laid_out = |state: &State| {
+        let layout = state.lay_out().expect("it is laid out");
+        (layout.head, layout.pages)
+    };
+    assert!(laid_out(&away) == laid_out(&kept));
+    drop((reader, away));
+    let store = Store::open(&OpenOptions::new(&place), host(temp.path())).expect("it opens");
+    store.snapshot().expect("it is written");
+    drop(store);
+    let opened = Reader::open(&place, host(temp.path())).expect("it opens");
+    let snapshot = opened.snapshot().expect("it is readable");
+    assert_same_rows(&snapshot.expect("it is as it was written"), &kept);
+    assert_same_rows(&state(&place), &kept);
 }
 
 /// The next snapshot writes what is missing, and clears away what belongs to another history.

@@ -27,11 +27,8 @@ impl Args {
         let reader = ctx.reading()?;
         let granted = ctx.look(&reader, |lens| {
             Ok(find(lens.state, token.name.as_str()).map(|number| {
-                let session = lens.state.session(number);
-                let notes = session.map_or(&[][..], |s| &s.grants);
-                let note = notes
-                    .iter()
-                    .find(|note| note.generation == token.generation);
+                let mut notes = lens.state.grants_of(number).into_iter();
+                let note = notes.find(|note| note.generation == token.generation);
                 note.map(|note| note.at.position)
             }))
         })??;

@@ -12,12 +12,12 @@ use crate::codec::split;
 use crate::generation::{Epoch, Generation};
 use crate::history::Point;
 use crate::holder::Bearing;
-use crate::id::Moment;
+use crate::id::{GrantNo, Moment};
 use crate::state::history::History;
 use crate::state::tree::{Tree, TreeStanding};
 use crate::text::Symbol;
 
-use super::{GrantNote, Granted, Holder, Session};
+use super::{Earlier, GrantNote, Granted, Holder, Session};
 
 /// The sessions of a page. `None` for bytes that are none, or that only the other decoder reads.
 pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Session>> {
@@ -55,6 +55,7 @@ pub(super) fn rare<T: Decode<()> + Default>(bytes: &mut &[u8]) -> Option<T> {
 }
 
 fields! {
+    Earlier { 0: Option<GrantNo>, }
     Holder { bearing: Bearing, actor: Symbol, host_name: Symbol, engine: Option<Symbol>, }
     GrantNote {
         generation: Generation,
@@ -224,6 +225,7 @@ mod tests {
             actor: Some(Symbol::of(1)),
             reason: Some(Symbol::of(2)),
         }];
+        session.earlier = Earlier(Some(GrantNo(70_000)));
         session.told = vec![Told {
             peer: SessionNo(1),
             generation,
@@ -245,6 +247,11 @@ mod tests {
             let bytes = codec::encode(&page).expect("it encodes");
             assert_eq!(read(&bytes), Some(page.clone()));
             assert_eq!(codec::decode(&bytes), Ok(page));
+            let earlier = |page: Vec<Session>| -> Vec<_> {
+                page.iter().map(|session| session.earlier.0).collect()
+            };
+            let decoded = codec::decode(&bytes).expect("it decodes");
+            assert_eq!(read(&bytes).map(earlier), Some(earlier(decoded)));
             assert!((0..bytes.len()).all(|cut| read(&bytes[..cut]).is_none()));
             assert!(read(&[&bytes[..], &[0]].concat()).is_none());
         }

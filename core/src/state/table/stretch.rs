@@ -49,6 +49,12 @@ pub trait Stretches: Send + Sync {
     fn stretch(&self, number: usize, digest: Digest) -> Arc<dyn Packed>;
 }
 
+/// Takes bytes out of memory that are hardly ever asked for again.
+pub trait Sink: Send + Sync {
+    /// Where they are from now on; `None` where there is no room for them: then they stay in memory.
+    fn put_away(&self, bytes: &[u8]) -> Option<Arc<dyn Packed>>;
+}
+
 /// The first 16 bytes of the BLAKE3 hash of a stretch's packed rows.
 pub type Digest = [u8; 16];
 
@@ -60,46 +66,58 @@ pub fn digest(packed: &[u8]) -> Digest {
     short
 }
 
-/// Packed rows that never change, and what became of them.
+/// Packed rows that never change, and what became of them. What they are checked by is made when it is first asked for:
+/// a replay seals many stretches, and few of them are written down.
 #[derive(Clone)]
 pub(super) struct Stretch<R> {
-    pub digest: Digest,
-    /// Its digest before it was sealed a second time.
-    pub former: Option<Digest>,
+    digest: OnceBox<Digest>,
     /// The CRC-32 of each part, four bytes each; none where only the digest is known.
-    checks: Vec<u8>,
+    checks: OnceBox<Vec<u8>>,
     pub changed: Changed<R>,
     pub rows: OnceBox<Arc<dyn Packed>>,
 }
 
 impl<R: Row> Stretch<R> {
-    pub fn of(packed: Vec<u8>, former: Option<Digest>) -> Self {
-        let parts = packed.chunks_exact(PART_ROWS * R::BYTES);
-        let checks = parts.flat_map(|part| crc32fast::hash(part).to_le_bytes());
-        let checks = checks.collect();
-        let rows: Arc<dyn Packed> = Arc::new(packed.into_boxed_slice());
+    pub fn of(rows: Arc<dyn Packed>) -> Self {
         Self {
-            checks,
-            former,
-            ..Self::known(
-                digest(rows.bytes().unwrap_or_default()),
-                OnceBox::with_value(Box::new(rows)),
-            )
-        }
-    }
-
-    pub fn known(digest: Digest, rows: OnceBox<Arc<dyn Packed>>) -> Self {
-        Self {
-            digest,
-            former: None,
-            checks: Vec::new(),
+            digest: OnceBox::new(),
+            checks: OnceBox::new(),
             changed: Changed::default(),
-            rows,
+            rows: OnceBox::with_value(Box::new(rows)),
         }
     }
 
+    /// One whose rows are elsewhere.
+    pub fn known(digest: Digest, checks: Vec<u8>, changed: Changed<R>) -> Self {
+        Self {
+            digest: OnceBox::with_value(Box::new(digest)),
+            checks: OnceBox::with_value(Box::new(checks)),
+            changed,
+            rows: OnceBox::new(),
+        }
+    }
+
+    /// The rows, where they are known to be.
+    fn bytes(&self) -> &[u8] {
+        let rows = self.rows.get().and_then(|rows| rows.bytes());
+        rows.unwrap_or_default()
+    }
+
+    pub fn digest(&self) -> Digest {
+        *self.digest.get_or_init(|| Box::new(digest(self.bytes())))
+    }
+
+    fn checks(&self) -> &Vec<u8> {
+        self.checks.get_or_init(|| {
+            let parts = self.bytes().chunks_exact(PART_ROWS * R::BYTES);
+            let checks = parts.flat_map(|part| crc32fast::hash(part).to_le_bytes());
+            Box::new(checks.collect())
+        })
+    }
+
+    /// The CRC-32 of a part, where it is known: of rows that were never out of this program's hands it need not be.
     pub fn check(&self, part: usize) -> Option<u32> {
-        let check = self.checks.get(part * 4..)?.first_chunk()?;
+        let check = self.checks.get()?.get(part * 4..)?.first_chunk()?;
         Some(u32::from_le_bytes(*check))
     }
 }
@@ -108,28 +126,22 @@ impl<R: Row> Item for Stretch<R> {
     const ROWS: usize = 1;
 
     fn blank() -> Self {
-        Self::known([0; 16], OnceBox::new())
+        Self::known([0; 16], Vec::new(), Changed::default())
     }
 }
 
 impl<R: Row> Encode for Stretch<R> {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        self.digest.encode(encoder)?;
-        self.former.encode(encoder)?;
-        self.checks.encode(encoder)?;
+        self.digest().encode(encoder)?;
+        self.checks().encode(encoder)?;
         self.changed.encode(encoder)
     }
 }
 
 impl<R: Row> Decode<()> for Stretch<R> {
     fn decode<D: Decoder<Context = ()>>(decoder: &mut D) -> Result<Self, DecodeError> {
-        Ok(Self {
-            digest: Decode::decode(decoder)?,
-            former: Decode::decode(decoder)?,
-            checks: Decode::decode(decoder)?,
-            changed: Changed::decode(decoder)?,
-            rows: OnceBox::new(),
-        })
+        let (digest, checks) = (Decode::decode(decoder)?, Decode::decode(decoder)?);
+        Ok(Self::known(digest, checks, Changed::decode(decoder)?))
     }
 }
 
@@ -214,8 +226,6 @@ impl<R: Row> Changed<R> {
 pub struct Sealed {
     /// The digest of its rows.
     pub digest: Digest,
-    /// The digest of what it was before it was sealed a second time: others may still ask for that.
-    pub former: Option<Digest>,
     /// Its rows, where it is known where they are.
     pub rows: Option<Arc<dyn Packed>>,
 }
@@ -226,6 +236,7 @@ impl fmt::Debug for Sealed {
     }
 }
 
+/// The bytes of rows, one behind the other.
 pub(super) fn packed<'r, R: Row + 'r>(rows: impl ExactSizeIterator<Item = &'r R>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(rows.len() * R::BYTES);
     rows.for_each(|row| row.pack(&mut bytes));

@@ -127,6 +127,10 @@ impl Blobs for FolderBlobs {
         }
     }
 
+    fn put_away(&self, bytes: &[u8]) -> Option<Arc<dyn SealedBytes>> {
+        self.storage.put_away(bytes).ok().flatten()
+    }
+
     fn alone(&self) -> Result<Option<Box<dyn Send>>, Error> {
         // Opened for this call alone, so that it excludes threads too; closing it gives the lock back.
         let lock = self.dir.open(SNAPSHOT_LOCK, Access::CreateOrOpen);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Barrier};
 use tenure_core::event::Event;
 use tenure_core::holder::{Answer, Proof, Verdict};
 use tenure_core::refusal::{Code, Relation};
-use tenure_core::state::Granted;
+use tenure_core::state::paged::{Shelf, Span};
+use tenure_core::state::{Granted, State};
 
 use crate::balky::Balky;
 use crate::scene::Scene;
@@ -67,6 +68,38 @@ fn a_live_holder_is_fenced_by_force() {
     assert_eq!(state.pool.string(note.reason.expect("why")), "moving");
     assert_eq!(state.pool.string(note.actor.expect("who")), "tester");
     assert_eq!(note.at.position.0, 3, "when");
+}
+
+/// ADO-2: whoever lost a session is told of every grant since, however many there were, also by a state that was
+/// opened from pages.
+#[test]
+fn every_grant_of_a_session_is_remembered() {
+    struct Pages(Vec<u8>);
+    impl Shelf for Pages {
+        fn page(&self, at: Span) -> Option<&[u8]> {
+            self.0.get(at.begin as usize..)?.get(..at.bytes as usize)
+        }
+    }
+    let scene = Scene::new();
+    scene.play("register api pid=500 \n register web pid=501");
+    for grants in 1..40 {
+        let (api, web) = (scene.number("api"), scene.number("web"));
+        let layout = scene.state().lay_out().expect("it is laid out");
+        let shelf = Arc::new(Pages(layout.pages));
+        let (opened, _) = State::find_again(&layout.head, shelf).expect("it is found again");
+        for state in [scene.state(), opened] {
+            let numbers = |number| {
+                let all = state.grants_of(number).into_iter();
+                all.map(|note| note.generation.number).collect::<Vec<_>>()
+            };
+            assert_eq!(numbers(api), (1..=grants).collect::<Vec<_>>());
+            assert_eq!(numbers(web), (1..=grants).collect::<Vec<_>>());
+            assert_eq!(state, scene.state());
+            let session = state.session(api).expect("it is there");
+            assert!(session.grants.len() <= 8, "{}", session.grants.len());
+        }
+        scene.play("adopt api force=moving pid=500 \n adopt web force=moving pid=501");
+    }
 }
 
 /// ADO-2, LIV-3, LIV-4, C01: a dead holder needs no force; the evidence is kept with the grant.
