@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tenure_benches::workload::{Crew, SEED};
+use tenure_benches::workload::{Bodies, Crew, SEED};
 use tenure_benches::{ended, machine, ours, page, reading};
 
 use measure::Point;
@@ -20,22 +20,25 @@ curves [OPTION VALUE]...
 
   --events N      the most events, from 10^4 by decades (default 1000000)
   --sessions N    the most sessions, from 10 by decades (default 100000)
+  --steps N       steps of each log that grows in sessions (default 100000)
+  --bodies N      texts of N bytes each (default: as long as people and programs write them)
   --dir DIR       where the stores are made and removed (default: the directory for temporary files)
   --tenure FILE   the program whose `check` is measured (default: it is left out)
   --markdown FILE puts the tables into a page, between its two marks
 
-10^6 events take about 1 GB of disk and a minute or two on an idle machine; 10^8 take a hundred times that.";
+10^7 events take 4 GB of disk and 3 minutes on an idle machine of two cores, 10^8 some 45 GB and 40 minutes. With
+`--bodies 40` 10^8 take 38 GB, of which 3 are below $TMPDIR while a replay is measured.";
 
 /// The first argument of the process whose memory is looked at. Behind it: the directory.
 const PEAK: &str = "--peak";
 /// Sessions of the logs that grow in events.
 const SESSIONS: usize = 1_000;
-/// Steps of the logs that grow in sessions.
-const STEPS: usize = 100_000;
 
 struct Options {
     events: usize,
     sessions: usize,
+    steps: usize,
+    bodies: Bodies,
     dir: PathBuf,
     tenure: Option<PathBuf>,
     markdown: Option<PathBuf>,
@@ -59,6 +62,8 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
     let mut options = Options {
         events: 1_000_000,
         sessions: 100_000,
+        steps: 100_000,
+        bodies: Bodies::Mixed,
         dir: std::env::temp_dir(),
         tenure: None,
         markdown: None,
@@ -73,6 +78,8 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
         match name.as_str() {
             "--events" => options.events = number()?.max(10_000),
             "--sessions" => options.sessions = number()?.max(10),
+            "--steps" => options.steps = number()?.max(1),
+            "--bodies" => options.bodies = Bodies::Of(number()?),
             "--dir" => options.dir = value.into(),
             "--tenure" => options.tenure = Some(value.into()),
             "--markdown" => options.markdown = Some(value.into()),
@@ -115,7 +122,7 @@ fn run(options: &Options) -> io::Result<()> {
 fn over_events(options: &Options) -> io::Result<Vec<Point>> {
     let scratch = tempfile::tempdir_in(&options.dir)?;
     let dir = scratch.path();
-    let mut crew = Crew::new(SEED, 0, SESSIONS);
+    let mut crew = Crew::new(SEED, 0, SESSIONS).with(options.bodies);
     let store = ours::open(dir);
     ours::register(&store, &crew);
     drop(store);
@@ -140,13 +147,13 @@ fn over_events(options: &Options) -> io::Result<Vec<Point>> {
 fn over_sessions(options: &Options) -> io::Result<Vec<Point>> {
     let mut points = Vec::new();
     for sessions in decades(10, options.sessions) {
-        eprintln!("{STEPS} steps, {sessions} sessions");
+        eprintln!("{} steps, {sessions} sessions", options.steps);
         let scratch = tempfile::tempdir_in(&options.dir)?;
         let dir = scratch.path();
-        let mut crew = Crew::new(SEED, 0, sessions);
+        let mut crew = Crew::new(SEED, 0, sessions).with(options.bodies);
         let store = ours::open(dir);
         ours::register(&store, &crew);
-        ours::fill(&store, &mut crew, STEPS);
+        ours::fill(&store, &mut crew, options.steps);
         let (point, _) = measure::point(store, dir, &mut crew, options.tenure.as_deref())?;
         points.push(Point {
             at: sessions,

@@ -52,6 +52,9 @@ pub struct Point {
 
 /// How often short things are done.
 const TIMES: usize = 15;
+/// How often the whole log is read, and how often if it has more frames than [`MANY`].
+const READS: (usize, usize) = (3, 1);
+const MANY: u64 = 20_000_000;
 /// Events that are appended one by one.
 const APPENDS: usize = 300;
 /// Events of a batch.
@@ -153,14 +156,14 @@ fn reads(
     });
     drop(reader);
     seen.push((Thing::Who, who));
-    seen.push((
-        Thing::Verify,
-        median(3, || seconds(|| reading::verified(dir))),
-    ));
+    let reads = if frames > MANY { READS.1 } else { READS.0 };
+    let verify = median(reads, || seconds(|| reading::verified(dir)));
+    seen.push((Thing::Verify, verify));
     let kept = reading::bytes_in(&dir.join("store/snapshots"));
     seen.push((Thing::Kept, kept as f64 / f64::from(1 << 20)));
     let aside = reading::Aside::put(dir)?;
-    seen.push((Thing::Replay, median(3, || seconds(|| reading::open(dir)))));
+    let replay = median(reads, || seconds(|| reading::open(dir)));
+    seen.push((Thing::Replay, replay));
     seen.push((Thing::Memory, peak(dir)? / f64::from(1 << 20)));
     aside.put_back()?;
     Ok(frames)
