@@ -1,6 +1,5 @@
 //! From a frame of the log to an entry of the rules, and back to a draft.
 
-use parking_lot::Mutex;
 use tenure_core::codec::v1::{self, Encoded};
 use tenure_core::command::Request;
 use tenure_core::decide::Decision;
@@ -12,6 +11,7 @@ use tenure_log::frame::{Draft, Frame, FrameRef, Header, Parts};
 use tenure_log::position::TimeMicros;
 
 use crate::error::Error;
+use crate::sync::Mutex;
 
 /// When and where a frame stands.
 #[must_use]

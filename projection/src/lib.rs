@@ -29,6 +29,7 @@ pub mod salvage;
 pub mod session;
 mod source;
 pub mod store;
+mod sync;
 pub mod transcript;
 pub mod tree;
 pub mod views;

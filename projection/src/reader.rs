@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use tenure_core::apply::apply;
 use tenure_core::codec::{self, v1};
 use tenure_core::disclosure::{Shared, instruction, shared_at};
@@ -34,6 +33,7 @@ use crate::store::live::{Live, Purpose};
 use crate::store::marks;
 use crate::store::scratch;
 use crate::store::snapshot;
+use crate::sync::RwLock;
 
 mod entries;
 

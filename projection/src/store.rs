@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use parking_lot::Mutex;
 use tenure_core::decide::decide;
 use tenure_core::id::Time;
 use tenure_core::refusal::Refusal;
@@ -19,6 +18,7 @@ use crate::entry::Nonces;
 use crate::error::{Error, Failure};
 use crate::host::Host;
 use crate::reader::Reader;
+use crate::sync::Mutex;
 
 pub(crate) mod answer;
 mod aside;

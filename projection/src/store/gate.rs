@@ -1,10 +1,11 @@
 //! Where the threads of one batch sleep until it is answered: one word, so that one system call wakes them all.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::thread::futex;
 use tenure_core::id::Position;
+
+use crate::sync::{AtomicU32, AtomicU64, Word};
 
 /// How far a batch has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +24,7 @@ pub(super) enum Stage {
 /// under one stage is seen by whoever makes the next.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    stage: AtomicU32,
+    stage: Word,
     sleepers: AtomicU32,
     synced: AtomicU64,
 }
@@ -31,7 +32,7 @@ pub(super) struct Gate {
 impl Gate {
     /// How far the batch has come.
     pub fn stage(&self) -> Stage {
-        match self.stage.load(Ordering::SeqCst) {
+        match self.stage.load() {
             0 => Stage::Waiting,
             1 => Stage::Offered,
             2 => Stage::Taken,
@@ -41,7 +42,7 @@ impl Gate {
 
     /// Under the group's lock.
     pub fn set(&self, stage: Stage) {
-        self.stage.store(stage as u32, Ordering::SeqCst);
+        self.stage.store(stage as u32);
     }
 
     /// Asks one of those who sleep to lead; says whether anybody does. Under the group's lock.
@@ -49,7 +50,7 @@ impl Gate {
         let asleep = self.sleepers.load(Ordering::SeqCst) > 0;
         if asleep {
             self.set(Stage::Offered);
-            self.wake(1);
+            self.stage.wake(1);
         }
         asleep
     }
@@ -59,7 +60,7 @@ impl Gate {
         self.synced.store(synced.0, Ordering::SeqCst);
         self.set(Stage::Served);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            self.wake(u32::MAX >> 1);
+            self.stage.wake(u32::MAX >> 1);
         }
     }
 
@@ -75,22 +76,7 @@ impl Gate {
 
     /// Sleeps while the stage is `seen`, at most `bound`; may return early.
     pub fn sleep(&self, seen: Stage, bound: Option<Duration>) {
-        let bound = bound.map(|bound| futex::Timespec {
-            tv_sec: i64::try_from(bound.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(bound.subsec_nanos()),
-        });
-        // Every answer means: look again.
-        let _ = futex::wait(
-            &self.stage,
-            futex::Flags::PRIVATE,
-            seen as u32,
-            bound.as_ref(),
-        );
+        self.stage.sleep(seen as u32, bound);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn wake(&self, count: u32) {
-        // Waking nobody is no error.
-        let _ = futex::wake(&self.stage, futex::Flags::PRIVATE, count);
     }
 }

@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use tenure_core::id::{Moment, Position};
 use tenure_core::refusal::Refusal;
 use tenure_log::journal::{Appended, Deadline, TransactError};
 use tenure_log::position::{self, Head};
 
 use crate::error::{Error, Failure, Trace};
+use crate::sync::{Mutex, MutexGuard, RwLockWriteGuard};
 use crate::zoo::planted;
 
 use super::answer::{Answer, Done};

@@ -1,7 +1,6 @@
 //! What happens under the append lock: every order that waits is decided on the true head and applied, before
 //! anything is written.
 
-use parking_lot::Mutex;
 use tenure_core::apply::Applied;
 use tenure_core::codec::v1::Encoded;
 use tenure_core::command::{Command, Origin, Request, SetAside};
@@ -18,6 +17,7 @@ use tenure_log::recovery::Torn;
 
 use crate::entry;
 use crate::error::Error;
+use crate::sync::Mutex;
 use crate::zoo::planted;
 
 use super::answer::{Answer, answer, standing};

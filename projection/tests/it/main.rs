@@ -20,6 +20,8 @@ mod races;
 mod rules;
 mod salvage;
 mod scene;
+#[cfg(tenure_shuttle)]
+mod shuttled;
 mod snapshots;
 mod transcripts;
 mod views;
