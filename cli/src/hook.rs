@@ -156,9 +156,8 @@ impl Args {
             answer_panics(unread.clone());
         }
         let mut bytes = Vec::new();
-        let read = served::input()
-            .take(PAYLOAD_BYTES_MAX)
-            .read_to_end(&mut bytes);
+        let input = served::input().unwrap_or_else(|| Box::new(std::io::empty()));
+        let read = input.take(PAYLOAD_BYTES_MAX).read_to_end(&mut bytes);
         let payload = match read {
             Ok(_) => Payload::read(&bytes, self.host),
             Err(error) => Err(format!("the payload cannot be read: {error}")),
