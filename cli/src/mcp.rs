@@ -32,7 +32,7 @@ use desk::Desk;
 use lines::Lines;
 
 /// How long the end waits for answers that a client takes slowly.
-const END_TIME: Duration = Duration::from_secs(10);
+const END_TIME: Duration = Duration::from_secs(5);
 
 /// Arguments of `mcp`.
 #[derive(Debug, clap::Args)]

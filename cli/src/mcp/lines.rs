@@ -1,7 +1,9 @@
 //! Lines of JSON-RPC over standard input and output. The kit passes over lines that it cannot read; here each of them is
 //! answered with what is wrong with it, and the next is heard.
 
+use std::fs::File;
 use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +36,8 @@ pub struct Lines {
     /// `None` is the end.
     said: Arc<Mutex<mpsc::Receiver<Option<Message>>>>,
     open: Arc<AtomicBool>,
+    /// Whether nothing more comes in than what was read already.
+    over: Arc<AtomicBool>,
     /// An empty line is the end.
     told: mpsc::Sender<Vec<u8>>,
     written: Arc<AtomicBool>,
@@ -51,20 +55,28 @@ impl Lines {
         let (say, said) = mpsc::channel(WAITING_MAX);
         let (told, mut tell) = mpsc::channel::<Vec<u8>>(WAITING_MAX);
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let over = Arc::new(AtomicBool::new(false));
         let (answers, ended) = (told.clone(), say.clone());
+        let (heard, stopped) = (Arc::clone(&over), Arc::clone(&over));
         let thread = std::thread::Builder::new;
-        thread().spawn(move || hear(&mut io::stdin().lock(), &say, &answers))?;
+        thread().spawn(move || {
+            hear(&mut io::stdin().lock(), &say, &answers);
+            heard.store(true, Ordering::SeqCst);
+            // Who is no longer listened to has ended already.
+            let _ = say.blocking_send(None);
+        })?;
         thread().spawn(move || {
             let _ = signals.forever().next();
-            // Who is no longer listened to has ended already.
+            stopped.store(true, Ordering::SeqCst);
             let _ = ended.blocking_send(None);
         })?;
         let written = Arc::new(AtomicBool::new(false));
         let all = Arc::clone(&written);
+        // Not behind the lock of standard output: whoever ends the process takes that.
+        let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         thread().spawn(move || {
-            let mut out = io::stdout().lock();
             while let Some(line) = tell.blocking_recv().filter(|line| !line.is_empty()) {
-                if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+                if out.write_all(&line).is_err() {
                     // The client is gone.
                     break;
                 }
@@ -74,6 +86,7 @@ impl Lines {
         Ok(Self {
             said: Arc::new(Mutex::new(said)),
             open: Arc::new(AtomicBool::new(true)),
+            over,
             told,
             written,
             desk,
@@ -112,10 +125,15 @@ impl Transport<RoleServer> for Lines {
     }
 
     async fn receive(&mut self) -> Option<Message> {
-        while self.desk.waiting() >= CALLS_MAX {
+        // Who asks and asks and takes no answers is not listened to meanwhile.
+        let is_full = || self.desk.waiting() >= CALLS_MAX || self.told.capacity() == 0;
+        while is_full() && !self.told.is_closed() && !self.over.load(Ordering::SeqCst) {
             tokio::time::sleep(PAUSE).await;
         }
-        let message = self.said.lock().await.recv().await.flatten();
+        let message = match self.told.is_closed() {
+            true => None,
+            false => self.said.lock().await.recv().await.flatten(),
+        };
         if message.is_none() {
             self.open.store(false, Ordering::SeqCst);
         }
@@ -167,8 +185,6 @@ fn hear(
             return;
         }
     }
-    // Who is no longer listened to has ended already.
-    let _ = say.blocking_send(None);
 }
 
 /// A line that is longer than any message may be.

@@ -6,7 +6,7 @@ mod hostile;
 mod life;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::terminal::Terminal;
 struct Client {
     child: Child,
     into: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    from: Box<dyn BufRead>,
     asked: u64,
     /// Everything that it was told, as it came.
     heard: String,
@@ -50,7 +50,7 @@ impl Client {
             .expect("it runs");
         Self {
             into: child.stdin.take(),
-            from: BufReader::new(child.stdout.take().expect("a pipe")),
+            from: Box::new(BufReader::new(child.stdout.take().expect("a pipe"))),
             child,
             asked: 0,
             heard: String::new(),
@@ -263,7 +263,13 @@ fn a_tool_answers_what_its_command_prints() {
         let expected = json!({ "items": printed(&user, line, "api") });
         assert_eq!(client.calls(tool, arguments), expected, "{line}");
     }
-    // A write with a key, and the same by the command: the first answer, repeated.
+}
+
+/// A write with a key, and the same again by the tool and by its command: the first answer, repeated.
+#[test]
+fn a_key_is_one_key_for_tool_and_command() {
+    let user = sealed();
+    let mut client = Client::start(&user, Some("api"));
     for (tool, mut arguments, line) in [
         (
             "accept_dispatch",
@@ -312,7 +318,8 @@ fn a_tool_answers_what_its_command_prints() {
 }
 
 /// A01, A04, E08: of two agents one is superseded while it lives. Its next write is an error result with the refusal: who,
-/// when, and what to do; nothing of it is in the log, what it carried is kept, and it can still read.
+/// when, and what to do; nothing of it is in the log, what it carried is kept, and it can still read. The new token stands
+/// in the very file that the first was started with: what was lost is not had back by looking.
 #[test]
 fn whoever_is_superseded_writes_no_more_and_is_told() {
     let user = sealed();
@@ -327,7 +334,7 @@ fn whoever_is_superseded_writes_no_more_and_is_told() {
         "--pid",
         "none",
         "--token-file",
-        "new",
+        "api",
     ])
     .ended(0);
     let before = user.list("log").len();
@@ -364,29 +371,44 @@ fn whoever_is_superseded_writes_no_more_and_is_told() {
             .reads("check_authority", json!({}))
             .starts_with("This session is held by somebody else now")
     );
-    let mut second = Client::start(&user, Some("new"));
+    let mut second = Client::start(&user, Some("api"));
     second.calls("report_dispatch", report);
-    for tool in ["accept_dispatch", "decline_dispatch"] {
-        let refused = first.fails(
-            tool,
-            match tool {
-                "accept_dispatch" => json!({"dispatch": "d1"}),
-                _ => json!({"dispatch": "d1", "reason": "x"}),
-            },
-        );
-        assert_eq!(refused["code"], "stale-generation", "{tool}");
-    }
-    for (tool, arguments) in [
+    assert_eq!(first.ends(), (Some(0), String::new()));
+}
+
+/// Calls of every tool that writes.
+fn writes() -> [(&'static str, Value); 5] {
+    [
+        ("accept_dispatch", json!({"dispatch": "d1"})),
+        ("decline_dispatch", json!({"dispatch": "d1", "reason": "x"})),
+        (
+            "report_dispatch",
+            json!({"dispatch": "d1", "outcome": "done"}),
+        ),
         ("ack_envelope", json!({"envelope": "e1"})),
         ("note_session", json!({"text": "late"})),
-    ] {
-        assert_eq!(
-            first.fails(tool, arguments)["code"],
+    ]
+}
+
+/// Every tool that writes is fenced, whatever ended the session: a takeover, or a retirement.
+#[test]
+fn every_tool_that_writes_is_fenced() {
+    for (line, code) in [
+        (
+            "adopt api --force --reason x --pid none --token-file api",
             "stale-generation",
-            "{tool}"
-        );
+        ),
+        ("retire api --force --reason x", "retired"),
+    ] {
+        let user = sealed();
+        let mut client = Client::start(&user, Some("api"));
+        client.calls("note_session", json!({"text": "in time"}));
+        user.play(line);
+        for (tool, arguments) in writes() {
+            assert_eq!(client.fails(tool, arguments)["code"], code, "{tool}");
+        }
+        assert_eq!(user.list("log --kind noted").len(), 1);
     }
-    assert_eq!(first.ends(), (Some(0), String::new()));
 }
 
 /// Without a token it reads; what is about its session or writes says what to do.
@@ -399,19 +421,9 @@ fn without_a_token_it_only_reads() {
     client.calls("shared_checkout", json!({"path": "repo"}));
     client.calls("ask_who", json!({"subject": "api"}));
     let before = user.list("log").len();
-    for (tool, arguments) in [
-        ("check_authority", json!({})),
-        ("shared_checkout", json!({})),
-        ("read_inbox", json!({})),
-        ("accept_dispatch", json!({"dispatch": "d1"})),
-        ("decline_dispatch", json!({"dispatch": "d1", "reason": "x"})),
-        (
-            "report_dispatch",
-            json!({"dispatch": "d1", "outcome": "done"}),
-        ),
-        ("ack_envelope", json!({"envelope": "e1"})),
-        ("note_session", json!({"text": "x"})),
-    ] {
+    let about_it = ["check_authority", "shared_checkout", "read_inbox"];
+    let about_it = about_it.map(|tool| (tool, json!({})));
+    for (tool, arguments) in about_it.into_iter().chain(writes()) {
         let refused = client.fails(tool, arguments);
         assert_eq!(refused["code"], "missing-token", "{tool}");
         let command = refused["next"][0]["command"].as_str().expect("a command");

@@ -12,47 +12,43 @@ fn initialize() -> Value {
         "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}})
 }
 
-/// Before the handshake and behind it: what is no message is answered with an error of JSON-RPC, and nothing ends.
-#[test]
-fn what_is_no_message_is_told_so() {
-    let user = sealed();
-    let mut client = Client::bare(&user, Some("api"), &[]);
+/// Lines that are no messages, each with the code of its error and the id that is known of it.
+fn lines() -> [(String, i64, Value); 12] {
     let deep = "[".repeat(100_000);
     let deep_arguments = format!(
         r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"note_session","arguments":{}1{}}}}}"#,
         r#"{"a":"#.repeat(5000),
         "}".repeat(5000)
     );
-    let lines: [(&str, i64, Value); 12] = [
-        ("no json", -32700, Value::Null),
-        ("{\"jsonrpc\":\"2.0\",", -32700, Value::Null),
-        (&deep, -32700, Value::Null),
-        (&deep_arguments, -32700, Value::Null),
-        ("[]", -32600, Value::Null),
-        ("7", -32600, Value::Null),
-        ("null", -32600, Value::Null),
-        (r#"{"foo":1}"#, -32600, Value::Null),
+    [
+        ("no json", -32700),
+        ("{\"jsonrpc\":\"2.0\",", -32700),
+        (&deep, -32700),
+        (&deep_arguments, -32700),
+        ("[]", -32600),
+        ("7", -32600),
+        ("null", -32600),
+        (r#"{"foo":1}"#, -32600),
         (
             r#"{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}"#,
             -32600,
-            Value::Null,
         ),
-        (
-            r#"{"jsonrpc":"2.0","id":{},"method":"tools/list"}"#,
-            -32600,
-            Value::Null,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":"s","method":7}"#,
-            -32600,
-            json!("s"),
-        ),
-        (
-            r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
-            -32600,
-            Value::Null,
-        ),
-    ];
+        (r#"{"jsonrpc":"2.0","id":{},"method":"tools/list"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":"s","method":7}"#, -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+    ]
+    .map(|(line, code)| {
+        let id = line.contains(r#""id":"s""#).then(|| json!("s"));
+        (line.to_owned(), code, id.unwrap_or_default())
+    })
+}
+
+/// Before the handshake and behind it: what is no message is answered with an error of JSON-RPC, and nothing ends.
+#[test]
+fn what_is_no_message_is_told_so() {
+    let user = sealed();
+    let mut client = Client::bare(&user, Some("api"), &[]);
+    let lines = lines();
     for round in 0..2 {
         for (line, code, id) in &lines {
             client.says(line);
@@ -114,13 +110,9 @@ fn a_line_that_is_too_long_is_passed_over() {
     assert_eq!(user.list("log --kind noted").len(), 1);
 }
 
-/// Unknown tools and methods, and arguments that are not what they have to be, are errors that say which.
-#[test]
-fn a_call_that_makes_no_sense_is_told_which() {
-    let user = sealed();
-    let mut client = Client::start(&user, Some("api"));
-    let before = user.list("log").len();
-    for (params, says) in [
+/// Parameters of a call that make no sense, with a part of what is said of each.
+fn senseless() -> Vec<(Value, &'static str)> {
+    vec![
         (
             json!({"name": "adopt_session", "arguments": {}}),
             "there are check_authority",
@@ -161,7 +153,16 @@ fn a_call_that_makes_no_sense_is_told_which() {
         ),
         (json!({"name": 7}), "parameters of tools/call"),
         (json!(null), "parameters of tools/call"),
-    ] {
+    ]
+}
+
+/// Unknown tools and methods, and arguments that are not what they have to be, are errors that say which.
+#[test]
+fn a_call_that_makes_no_sense_is_told_which() {
+    let user = sealed();
+    let mut client = Client::start(&user, Some("api"));
+    let before = user.list("log").len();
+    for (params, says) in senseless() {
         let heard = client.asks("tools/call", params);
         assert_eq!(heard["error"]["code"], -32602, "{heard}");
         assert!(

@@ -163,7 +163,27 @@ fn it_ends_with_its_input_and_at_a_signal() {
         let status = client.child.wait().expect("it ends");
         assert_eq!(status.code(), Some(0), "{signal}");
     }
-    // Before anything was said, too; and a client that reads nothing more does not keep it.
+    // Before anything was said, too.
     let client = Client::bare(&user, None, &[]);
     assert_eq!(client.ends(), (Some(0), String::new()));
+}
+
+/// A client that takes no answers, or closes the end that it takes them at, does not keep the server.
+#[test]
+fn a_client_that_takes_no_answers_does_not_keep_it() {
+    let user = sealed();
+    for closes in [false, true] {
+        let mut client = Client::start(&user, Some("api"));
+        for n in 0..100 {
+            client.says(&json!({"jsonrpc": "2.0", "id": n, "method": "tools/list"}).to_string());
+        }
+        if closes {
+            let (nobody, _) = std::io::pipe().expect("a pipe");
+            client.from = Box::new(std::io::BufReader::new(nobody));
+        } else {
+            client.into.take();
+        }
+        let status = client.child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0), "closes: {closes}");
+    }
 }
