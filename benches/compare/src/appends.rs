@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tenure_benches::machine::Ticks;
 
-use crate::drive::{SEATS_PER_THREAD, Served, crews, drive};
+use crate::drive::{SEATS_PER_THREAD, Served, crews, drive, drive_ahead};
 use crate::options::{Options, Part};
 use crate::peers::{self, Peer};
 
@@ -20,6 +20,8 @@ pub enum Way {
     Threads(usize),
     /// One thread, [`TOGETHER`] events a commit.
     Batch,
+    /// As before, and the next commit is on its way before the last one is answered.
+    Ahead,
     /// So many processes, one event a call.
     Processes(usize),
 }
@@ -53,7 +55,7 @@ pub fn measure(options: &Options) -> io::Result<Appends> {
         ways.extend(options.threads.iter().map(|n| Way::Threads(*n)));
     }
     if options.wants(Part::Batches) {
-        ways.push(Way::Batch);
+        ways.extend([Way::Batch, Way::Ahead]);
     }
     if options.wants(Part::Processes) {
         ways.extend(options.processes.iter().map(|n| Way::Processes(*n)));
@@ -65,7 +67,8 @@ pub fn measure(options: &Options) -> io::Result<Appends> {
             for peer in &peers {
                 let shared = matches!(way, Way::Processes(_));
                 let several = [peers::OURS, peers::SQLITE_USED].contains(&peer.name());
-                if (shared && !several) || all.failed.contains_key(peer.name()) {
+                let waits = *way == Way::Ahead && !peer.goes_ahead();
+                if waits || (shared && !several) || all.failed.contains_key(peer.name()) {
                     continue;
                 }
                 eprintln!(
@@ -87,6 +90,7 @@ impl Appends {
         let run = AssertUnwindSafe(|| match way {
             Way::Threads(threads) => run(peer, threads, 1, options),
             Way::Batch => run(peer, 1, TOGETHER, options),
+            Way::Ahead => run_ahead(peer, options),
             Way::Processes(count) => crate::processes::run(peer, count, options),
         });
         let served = if peer.name() == peers::OURS {
@@ -124,6 +128,17 @@ fn run(peer: &dyn Peer, threads: usize, together: usize, options: &Options) -> i
     let crews = crews(threads, seats, options.bodies);
     let place = peer.make(scratch.path(), &crews);
     let served = drive(&*place, crews, together, options.duration);
+    served.stands_in(peer, place);
+    Ok(served)
+}
+
+/// One thread with two commits on their way.
+fn run_ahead(peer: &dyn Peer, options: &Options) -> io::Result<Served> {
+    let scratch = tempfile::tempdir_in(&options.dir)?;
+    // Each commit is of other seats than the one before it, which is not answered yet.
+    let crews = crews(1, 2 * TOGETHER, options.bodies);
+    let place = peer.make(scratch.path(), &crews);
+    let served = drive_ahead(&*place, crews, TOGETHER, options.duration);
     served.stands_in(peer, place);
     Ok(served)
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_benches::figures::quantile;
-use tenure_benches::workload::{Act, Bodies, Crew, SEED};
+use tenure_benches::workload::{Act, Bodies, Crew, SEED, Step};
 
-use crate::peers::{Peer, Place};
+use crate::peers::{Answers, Peer, Place};
 
 /// Sessions that each thread acts for.
 pub const SEATS_PER_THREAD: usize = 16;
@@ -96,6 +96,16 @@ struct Part {
     took: Duration,
 }
 
+impl Part {
+    /// Takes in a commit that was asked for then and is answered.
+    fn note(&mut self, asked: Instant, steps: &[Step]) {
+        self.nanos.push(asked.elapsed().as_nanos() as u64);
+        let late = steps.iter().filter(|step| step.act == Act::Late).count();
+        self.refused += late as u64;
+        self.appends += (steps.len() - late) as u64;
+    }
+}
+
 /// Lets a thread for each crew work for so long, with so many steps in each commit.
 pub fn drive(place: &dyn Place, crews: Vec<Crew>, together: usize, duration: Duration) -> Served {
     let (stop, begin) = (AtomicBool::new(false), Barrier::new(crews.len() + 1));
@@ -130,13 +140,46 @@ fn work(
         let steps: Vec<_> = (0..together).map(|_| crew.next_step()).collect();
         let asked = Instant::now();
         hand.perform(&mut crew, &steps);
-        part.nanos.push(asked.elapsed().as_nanos() as u64);
-        let late = steps.iter().filter(|step| step.act == Act::Late).count();
-        part.refused += late as u64;
-        part.appends += (steps.len() - late) as u64;
+        part.note(asked, &steps);
     }
     part.took = began.elapsed();
     part
+}
+
+/// Lets one thread work for so long, with so many steps in each commit, and the next commit handed over before the last
+/// one is answered.
+///
+/// # Panics
+/// Where the store answers nothing later.
+pub fn drive_ahead(
+    place: &dyn Place,
+    mut crews: Vec<Crew>,
+    together: usize,
+    duration: Duration,
+) -> Served {
+    let mut crew = crews.pop().expect("there is one crew");
+    let mut hand = place.hand_ahead().expect("the store goes ahead");
+    let mut part = Part::default();
+    let mut last: Option<(Instant, Vec<Step>, Answers)> = None;
+    let began = Instant::now();
+    loop {
+        let next = (began.elapsed() < duration).then(|| {
+            let steps: Vec<_> = (0..together).map(|_| crew.next_step()).collect();
+            let asked = Instant::now();
+            let answers = hand.begin(&crew, &steps);
+            (asked, steps, answers)
+        });
+        let over = next.is_none();
+        if let Some((asked, steps, answers)) = std::mem::replace(&mut last, next) {
+            answers(&mut crew, &steps);
+            part.note(asked, &steps);
+        }
+        if over {
+            break;
+        }
+    }
+    part.took = began.elapsed();
+    sum(&[part])
 }
 
 fn sum(parts: &[Part]) -> Served {

@@ -31,6 +31,10 @@ pub trait Peer {
     fn name(&self) -> &'static str;
     /// The call that makes an append durable.
     fn sync_call(&self) -> &'static str;
+    /// Whether one thread can hand over the next commit before the last one is durable.
+    fn goes_ahead(&self) -> bool {
+        false
+    }
     /// Makes an empty store in `dir` and registers every session.
     fn make(&self, dir: &Path, crews: &[Crew]) -> Box<dyn Place>;
     /// Opens a store that another process has made, where several can have one open.
@@ -43,6 +47,10 @@ pub trait Peer {
 pub trait Place: Sync {
     /// What one thread holds of it.
     fn hand(&self) -> Box<dyn Hand + '_>;
+    /// As before, of one that need not wait; `None` where every commit blocks whoever asks for it.
+    fn hand_ahead(&self) -> Option<Box<dyn Ahead + '_>> {
+        None
+    }
     /// Opens the store again and counts the events of steps that stand in it, registrations left out.
     /// `None` where nothing is kept that could be counted.
     fn count(self: Box<Self>) -> Option<u64>;
@@ -53,6 +61,15 @@ pub trait Hand {
     /// Carries out steps of different seats with one sync, and tells their crew. Returns when they are durable.
     fn perform(&mut self, crew: &mut Crew, steps: &[Step]);
 }
+
+/// One thread's way to a store that answers later.
+pub trait Ahead {
+    /// Hands over steps of different seats, to be carried out with one sync behind those that were handed over before.
+    fn begin(&mut self, crew: &Crew, steps: &[Step]) -> Answers;
+}
+
+/// Waits until steps are durable, and tells their crew.
+pub type Answers = Box<dyn FnOnce(&mut Crew, &[Step])>;
 
 /// How many sessions crews have.
 pub fn sessions(crews: &[Crew]) -> u64 {

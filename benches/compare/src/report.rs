@@ -384,6 +384,7 @@ impl fmt::Display for Way {
             Self::Threads(1) => f.write_str("1 thread"),
             Self::Threads(count) => write!(f, "{count} threads"),
             Self::Batch => write!(f, "1 thread, {TOGETHER} a commit"),
+            Self::Ahead => write!(f, "1 thread, {TOGETHER} a commit, two on their way"),
             Self::Processes(count) => write!(f, "{count} processes"),
         }
     }

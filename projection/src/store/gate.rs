@@ -13,11 +13,15 @@ pub(super) enum Stage {
     /// Nobody decides it yet.
     Waiting = 0,
     /// As before, and one of those who sleep is asked to lead.
-    Offered = 1,
-    /// A leader decides it, or waits for its sync.
+    ToLead = 1,
+    /// A leader decides it, or its sync is under way.
     Taken = 2,
+    /// It is decided, and nobody syncs it yet.
+    Decided = 3,
+    /// As before, and one of those who sleep is asked to sync.
+    ToSync = 4,
     /// It is answered.
-    Served = 3,
+    Served = 5,
 }
 
 /// The gate of a batch. Every change of its stage but the last is made under the group's lock: so whoever goes to sleep
@@ -34,22 +38,25 @@ impl Gate {
     pub fn stage(&self) -> Stage {
         match self.stage.load() {
             0 => Stage::Waiting,
-            1 => Stage::Offered,
+            1 => Stage::ToLead,
             2 => Stage::Taken,
+            3 => Stage::Decided,
+            4 => Stage::ToSync,
             _ => Stage::Served,
         }
     }
 
-    /// Under the group's lock.
-    pub fn set(&self, stage: Stage) {
+    /// Under the group's lock. Gives the stage back.
+    pub fn set(&self, stage: Stage) -> Stage {
         self.stage.store(stage as u32);
+        stage
     }
 
-    /// Asks one of those who sleep to lead; says whether anybody does. Under the group's lock.
-    pub fn offer(&self) -> bool {
+    /// Asks one of those who sleep to do what `stage` says; says whether anybody sleeps. Under the group's lock.
+    pub fn offer(&self, stage: Stage) -> bool {
         let asleep = self.sleepers.load(Ordering::SeqCst) > 0;
         if asleep {
-            self.set(Stage::Offered);
+            self.set(stage);
             self.stage.wake(1);
         }
         asleep

@@ -1,9 +1,10 @@
 //! Many threads, one transaction: commands that wait are decided together, written with one system call and
 //! share a sync.
 //!
-//! Whoever waits and finds nobody leading leads: it takes the oldest batch, decides its orders in order under the append
-//! lock, has somebody else lead what came meanwhile, waits for the sync, and wakes whom it served. So a thread sleeps
-//! once for each call, and one system call wakes all that a sync served.
+//! Two parts are played by whoever waits and finds nobody at it. One *leads*: it takes the oldest batch and decides its
+//! orders in order under the append lock. One *syncs*: it waits until everything that was decided is durable, and wakes
+//! whom that served. While a sync is under way the next batches are decided, so that the next sync begins at once and
+//! carries all of them. A thread sleeps once for each call, and one system call wakes all that a sync served.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -29,26 +30,39 @@ use super::live::Live;
 use super::prepare::Prepared;
 use super::{Store, refuse, snapshot};
 
-/// Batches that nobody decides yet, oldest first.
+/// What is on its way.
 #[derive(Default)]
 pub(super) struct Group {
+    /// Batches that nobody decides yet, oldest first.
     queue: VecDeque<Batch>,
     /// Whether a thread decides a batch.
     led: bool,
-    /// How many leaders wait for a sync of what they decided.
-    flying: usize,
+    /// Batches that were decided since the sync that is under way began.
+    decided: Vec<Decided>,
+    /// Whether a thread waits for a sync, or is about to.
+    syncing: bool,
+    /// How many orders the last sync served.
+    served: usize,
 }
 
 impl Group {
-    /// Whether a batch may be decided now.
+    /// Whether a batch may be decided now. While a sync is under way there is time to gather: who decides each order as
+    /// it comes pays for a transaction each, and the sync carries no more for it. Half of those who were served last are
+    /// enough, so that most are decided when it ends.
     fn is_open(&self) -> bool {
-        !self.led && self.flying < FLYING_MAX
+        let orders = self.queue.iter().map(|batch| batch.orders.len());
+        !self.led && (!self.syncing || orders.sum::<usize>() >= self.served / 2)
     }
 
-    /// Asks one of those who sleep to lead, where one may; where nobody sleeps, whoever comes next does.
+    /// Asks one of those who sleep to sync or to lead, where one may; where nobody sleeps, whoever comes next does.
     fn pass_on(&self) {
+        let syncs = |batch: &Decided| batch.gate.offer(Stage::ToSync);
+        if !self.syncing && self.decided.iter().any(syncs) {
+            return;
+        }
         if self.is_open() {
-            let _: bool = self.queue.iter().any(|batch| batch.gate.offer());
+            let leads = |batch: &Batch| batch.gate.offer(Stage::ToLead);
+            let _: bool = self.queue.iter().any(leads);
         }
     }
 }
@@ -58,6 +72,13 @@ impl Group {
 struct Batch {
     gate: Arc<Gate>,
     orders: Vec<Arc<Order>>,
+}
+
+/// A batch whose orders have verdicts, and whose answers depend on a sync.
+struct Decided {
+    gate: Arc<Gate>,
+    orders: Vec<Arc<Order>>,
+    depends: Position,
 }
 
 /// One command on its way.
@@ -187,14 +208,7 @@ impl Store {
     /// # Errors
     /// When the log cannot be synced.
     pub fn drive(&self) -> Result<(), Error> {
-        let newest = self
-            .0
-            .group
-            .lock()
-            .queue
-            .back()
-            .map(|b| Arc::clone(&b.gate));
-        if let Some(gate) = newest {
+        if let Some(gate) = self.newest_gate() {
             serve(self, &gate, Deadline::NEVER, || false);
         }
         let head = self.live.read().head;
@@ -202,20 +216,24 @@ impl Store {
             .journal()
             .wait_durable(head.position, Deadline::NEVER)?)
     }
+
+    /// Where those sleep who wait for what was submitted last, of what nobody syncs yet.
+    fn newest_gate(&self) -> Option<Arc<Gate>> {
+        let group = self.0.group.lock();
+        let queued = group.queue.back().map(|batch| &batch.gate);
+        let newest = queued.or(group.decided.last().map(|batch| &batch.gate));
+        newest.map(Arc::clone)
+    }
 }
 
 /// Most orders decided in one transaction: bounds how long the append lock is held.
 const ORDERS_MAX: usize = 256;
 
-/// Most leaders that wait for a sync: one whose sync is under way and one who is decided meanwhile. More would cut what one
-/// sync can carry into smaller batches, each with a leader to be woken.
-const FLYING_MAX: usize = 2;
-
 /// How often a caller past its deadline looks whether its order was decided.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Waits until the batch of that gate is answered, leading where nobody does; past the deadline, until `decided`. Says
-/// up to where everything is known to be durable.
+/// Waits until the batch of that gate is answered, leading and syncing where nobody does; past the deadline, until
+/// `decided`. Says up to where everything is known to be durable.
 fn serve(store: &Store, gate: &Gate, deadline: Deadline, decided: impl Fn() -> bool) -> Position {
     loop {
         if gate.stage() == Stage::Served {
@@ -225,19 +243,30 @@ fn serve(store: &Store, gate: &Gate, deadline: Deadline, decided: impl Fn() -> b
         let mut seen = gate.stage();
         match seen {
             // Whoever may not wait any longer does not wait for the syncs of others.
-            Stage::Waiting | Stage::Offered
+            Stage::Waiting | Stage::ToLead
                 if group.is_open() || !group.led && deadline.passed(Instant::now()) =>
             {
-                group.led = true;
                 lead(store, group, gate, deadline);
                 continue;
             }
-            Stage::Offered => {
-                // Somebody else was faster.
-                seen = Stage::Waiting;
-                gate.set(seen);
+            // It asks by itself, and somebody else syncs.
+            Stage::Decided | Stage::ToSync if deadline.passed(Instant::now()) => {
+                gate.set(Stage::Decided);
+                group.pass_on();
+                return Position(0);
             }
-            Stage::Waiting | Stage::Taken => {}
+            Stage::Decided | Stage::ToSync if !group.syncing => {
+                group.syncing = true;
+                if !group.led && !group.queue.is_empty() {
+                    group = decide_queue(store, group, None);
+                }
+                sync(store, group, deadline);
+                continue;
+            }
+            // Somebody else was faster.
+            Stage::ToLead => seen = gate.set(Stage::Waiting),
+            Stage::ToSync => seen = gate.set(Stage::Decided),
+            Stage::Waiting | Stage::Taken | Stage::Decided => {}
             Stage::Served => return gate.synced(),
         }
         gate.enter();
@@ -245,49 +274,100 @@ fn serve(store: &Store, gate: &Gate, deadline: Deadline, decided: impl Fn() -> b
         let left = deadline.remaining(Instant::now());
         gate.sleep(seen, left.map(|left| left.max(NAP)));
         if left.is_some() && deadline.passed(Instant::now()) && decided() {
+            // It may have been woken to sync.
+            store.0.group.lock().pass_on();
             return Position(0);
         }
     }
 }
 
-/// Decides every batch up to the one of `own`, has somebody else lead what came meanwhile, waits for the sync, and wakes
-/// whom it served.
+/// Decides every batch up to the one of `own`. Then syncs, where nobody does.
 fn lead<'s>(store: &'s Store, mut group: MutexGuard<'s, Group>, own: &Gate, deadline: Deadline) {
-    let (mut served, mut depends) = (Vec::new(), None);
+    group = decide_queue(store, group, Some(own));
+    if !group.syncing && !group.decided.is_empty() && !deadline.passed(Instant::now()) {
+        return sync(store, group, deadline);
+    }
+    group.pass_on();
+}
+
+/// Decides every batch up to the one of `own`, or all that wait now.
+fn decide_queue<'s>(
+    store: &'s Store,
+    mut group: MutexGuard<'s, Group>,
+    own: Option<&Gate>,
+) -> MutexGuard<'s, Group> {
+    group.led = true;
+    let newest = group.queue.back().map(|batch| Arc::clone(&batch.gate));
+    let last = own.or(newest.as_deref());
     while let Some(Batch { gate, orders }) = group.queue.pop_front() {
         gate.set(Stage::Taken);
         drop(group);
         let verdicts = transact(store, &orders);
-        depends = depends.max(verdicts.iter().filter_map(Verdict::depends_on).max());
+        let depends = verdicts.iter().filter_map(Verdict::depends_on).max();
         for (order, verdict) in orders.iter().zip(verdicts) {
             *order.verdict.lock() = Some(verdict);
         }
-        let last = std::ptr::eq(&*gate, own);
-        served.push((gate, orders));
+        let is_last = last.is_some_and(|last| std::ptr::eq(&*gate, last));
+        if depends.is_none() {
+            answer(&gate, &orders, Position(0));
+        }
         group = store.0.group.lock();
-        if last {
+        if let Some(depends) = depends {
+            gate.set(Stage::Decided);
+            group.decided.push(Decided {
+                gate,
+                orders,
+                depends,
+            });
+        }
+        if is_last {
             break;
         }
     }
     group.led = false;
-    group.flying += 1;
+    group
+}
+
+/// Waits until everything that is decided is durable, has somebody else go on, and wakes whom it served. Whoever may not
+/// wait so long leaves it to others.
+fn sync<'s>(store: &'s Store, mut group: MutexGuard<'s, Group>, deadline: Deadline) {
+    group.syncing = true;
+    let served = std::mem::take(&mut group.decided);
+    for batch in &served {
+        batch.gate.set(Stage::Taken);
+    }
+    // Whoever came while these were decided.
     group.pass_on();
     drop(group);
+    let newest = served.iter().map(|batch| batch.depends).max();
     // Who is not told so asks itself, for as long as it may wait, and hears what is wrong.
-    let synced = depends.filter(|Position(number)| {
+    let synced = newest.filter(|Position(number)| {
         let wanted = position::Position(*number);
         store.journal().wait_durable(wanted, deadline).is_ok()
     });
     let mut group = store.0.group.lock();
-    group.flying -= 1;
+    group.syncing = false;
+    if synced.is_none() && deadline.passed(Instant::now()) {
+        for batch in &served {
+            batch.gate.set(Stage::Decided);
+        }
+        group.decided.splice(..0, served);
+        return group.pass_on();
+    }
+    group.served = served.iter().map(|batch| batch.orders.len()).sum();
     group.pass_on();
     drop(group);
-    for (gate, orders) in served {
-        gate.open(synced.unwrap_or_default());
-        for order in orders {
-            if let Some(waker) = order.waker.lock().take() {
-                waker.wake();
-            }
+    for batch in served {
+        answer(&batch.gate, &batch.orders, synced.unwrap_or_default());
+    }
+}
+
+/// Wakes those who wait for a batch.
+fn answer(gate: &Gate, orders: &[Arc<Order>], synced: Position) {
+    gate.open(synced);
+    for order in orders {
+        if let Some(waker) = order.waker.lock().take() {
+            waker.wake();
         }
     }
 }

@@ -50,34 +50,65 @@ fn tickets_that_were_submitted_together_share_a_sync() {
     assert_eq!(journal.asked(), (2, 1));
 }
 
+/// Registers eight sessions with one sync, so that the next one but the first is decided beside a sync with others only.
+fn eight_at_once(store: &Store) {
+    let submit = |n| store.submit(registration(n)).expect("well-formed");
+    let tickets: Vec<_> = (0..8).map(submit).collect();
+    for ticket in tickets {
+        ticket.wait().expect("the name is free");
+    }
+}
+
 /// A call with a deadline is decided and told that nobody knows, while the syncs of others are kept waiting; they are
 /// answered when those are done.
 #[test]
 fn a_deadline_does_not_wait_for_the_syncs_of_others() {
     let (journal, store) = over_balky();
+    eight_at_once(&store);
+    let (_, syncs) = journal.asked();
     journal.holds_syncs();
     let (answered, answers) = channel();
     std::thread::scope(|scope| {
-        for number in 0..8 {
-            let (store, answered) = (&store, answered.clone());
-            scope.spawn(move || {
-                let done = store
-                    .execute(registration(number))
-                    .expect("the name is free");
-                answered.send(done.at.position).expect("somebody listens");
-            });
-        }
-        while journal.asked().1 < 2 {
+        let (store, answered) = (&store, answered.clone());
+        scope.spawn(move || {
+            let done = store.execute(registration(8)).expect("the name is free");
+            answered.send(done.at.position).expect("somebody listens");
+        });
+        while journal.asked().1 == syncs {
             std::thread::yield_now();
         }
-        let mut hasty = registration(8);
+        let mut hasty = registration(9);
         hasty.deadline = Deadline::after(Duration::from_millis(20));
         let failure = store.execute(hasty).expect_err("nothing is durable");
         assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
         assert!(answers.try_recv().is_err());
         journal.syncs();
     });
-    assert_eq!(answers.try_iter().count(), 8);
+    assert_eq!(answers.try_iter().count(), 1);
+}
+
+/// While a sync is under way, half as many as the last one served are decided in one transaction, and share the next sync.
+#[test]
+fn what_gathers_beside_a_sync_is_decided_beside_it() {
+    let (journal, store) = over_balky();
+    eight_at_once(&store);
+    let (transactions, syncs) = journal.asked();
+    journal.holds_syncs();
+    std::thread::scope(|scope| {
+        let execute = |n| store.execute(registration(n)).expect("the name is free");
+        scope.spawn(move || execute(8));
+        while journal.asked().1 == syncs {
+            std::thread::yield_now();
+        }
+        for number in 9..13 {
+            scope.spawn(move || execute(number));
+        }
+        while journal.asked().0 < transactions + 2 {
+            std::thread::yield_now();
+        }
+        journal.syncs();
+    });
+    assert_eq!(journal.asked(), (transactions + 2, syncs + 2));
 }
 
 /// Two processes with one store, as far as handles can be: a session of the first, and the second.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use tenure_benches::workload::{Act, Crew, Step};
 
-use super::{Hand, Peer, Place, sessions};
+use super::{Ahead, Answers, Hand, Peer, Place, sessions};
 
 /// What a step asks of a store that knows sessions, generations and events.
 #[derive(Clone, Debug)]
@@ -126,6 +126,10 @@ impl<L: Ledger> Peer for Shared<L> {
         self.sync_call
     }
 
+    fn goes_ahead(&self) -> bool {
+        self.sharing == Sharing::Batching
+    }
+
     fn make(&self, dir: &Path, crews: &[Crew]) -> Box<dyn Place> {
         let ledger = L::open(dir, sessions(crews));
         let dir = dir.to_owned();
@@ -217,6 +221,12 @@ impl<L: Ledger> Place for Batching<L> {
         Box::new(self.orders.lock().expect("nobody panicked").clone())
     }
 
+    fn hand_ahead(&self) -> Option<Box<dyn Ahead + '_>> {
+        Some(Box::new(
+            self.orders.lock().expect("nobody panicked").clone(),
+        ))
+    }
+
     fn count(self: Box<Self>) -> Option<u64> {
         drop(self.orders);
         self.writer.join().expect("the writer ends with its orders");
@@ -226,10 +236,18 @@ impl<L: Ledger> Place for Batching<L> {
 
 impl Hand for Sender<Order> {
     fn perform(&mut self, crew: &mut Crew, steps: &[Step]) {
+        self.begin(crew, steps)(crew, steps);
+    }
+}
+
+impl Ahead for Sender<Order> {
+    fn begin(&mut self, crew: &Crew, steps: &[Step]) -> Answers {
         let writes = steps.iter().map(|step| Write::of(crew, step)).collect();
         let (answer, current) = sync_channel(1);
         self.send((writes, answer)).expect("the writer lives");
-        let current = current.recv().expect("the writer answers");
-        settle(crew, steps, &current);
+        Box::new(move |crew, steps| {
+            let current = current.recv().expect("the writer answers");
+            settle(crew, steps, &current);
+        })
     }
 }
