@@ -7,10 +7,16 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
+use tenure_fuzz::allocator::Counting;
 use tenure_fuzz::hammer::worker;
 use tenure_fuzz::rig::histories::play_if_ordered;
+use tenure_fuzz::rig::oom::act_if_ordered;
 use tenure_fuzz::rig::page::with_figures;
 use tenure_fuzz::rig::{Order, Outcome, RIGS, Rig, Tier, said};
+
+/// For the rig `oom`; to all others it is the system's.
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 /// Tries to break what the ledger promises (docs/reliability.md).
 #[derive(Parser)]
@@ -33,7 +39,7 @@ struct Arguments {
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    if worker::work_if_ordered()? || play_if_ordered()? {
+    if worker::work_if_ordered()? || play_if_ordered()? || act_if_ordered()? {
         return Ok(ExitCode::SUCCESS);
     }
     let arguments = Arguments::parse();

@@ -14,13 +14,17 @@ pub mod clock;
 pub mod corruption;
 pub mod crashes;
 pub mod faults;
+pub mod fuzz;
 pub mod histories;
 pub mod model;
+pub mod oom;
+pub mod outside;
 pub mod page;
 pub mod pids;
 pub mod play;
 pub mod power;
 pub mod scenario;
+pub mod simulation;
 pub mod stops;
 pub mod trace;
 pub mod zoo;
@@ -112,6 +116,28 @@ fn side_by_side<P: Sync>(
     Ok(figures)
 }
 
+/// Runs once for every seed, on as many threads as there are processors; what ends a run otherwise than well is found.
+///
+/// # Errors
+/// When a thread panics.
+fn for_each_seed(
+    seeds: impl Iterator<Item = u64>,
+    one: impl Fn(u64, &mut Figures) -> Result<(), Box<dyn Error>> + Sync,
+) -> Result<Figures, Box<dyn Error>> {
+    let seeds: Vec<u64> = seeds.collect();
+    side_by_side(&seeds, |mine| {
+        let mut figures = Figures::default();
+        for seed in mine {
+            if let Err(error) = one(*seed, &mut figures) {
+                figures
+                    .violations
+                    .push(format!("seed {seed} ended: {error}"));
+            }
+        }
+        figures
+    })
+}
+
 /// What was tried, how often, and what was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Figures {
@@ -187,6 +213,11 @@ pub const RIGS: &[Rig] = &[
         run: crashes::run,
     },
     Rig {
+        name: "simulation",
+        shows: "several processes on a simulated machine, their steps interleaved by a seed, killed and stopped, with failed syncs, clocks that leap and a power cut: nothing acknowledged is lost or out of order",
+        run: simulation::run,
+    },
+    Rig {
         name: "model",
         shows: "random commands, asked of the product and of a small reference model: the same answers, the same state",
         run: model::run,
@@ -212,8 +243,23 @@ pub const RIGS: &[Rig] = &[
         run: pids::run,
     },
     Rig {
+        name: "fuzz",
+        shows: "everything that decodes, on files of a corpus changed by chance: no panic, no request for memory that has no bound, and what each target asserts",
+        run: fuzz::run,
+    },
+    Rig {
+        name: "outside",
+        shows: "arguments, payloads of hooks and requests, changed by chance: a documented end, an answer that is one, and nothing printed that a terminal obeys",
+        run: outside::run,
+    },
+    Rig {
+        name: "oom",
+        shows: "every request for memory of a story of commands gets none: what the process left is as after a crash, and no length of the input becomes a request",
+        run: oom::run,
+    },
+    Rig {
         name: "zoo",
-        shows: "forty known bugs, planted one at a time: each is caught by what has to catch it",
+        shows: "forty-one known bugs, planted one at a time: each is caught by what has to catch it",
         run: zoo::run,
     },
 ];
@@ -250,7 +296,7 @@ pub fn said(rig: &Rig, order: &Order, outcome: &Outcome, took: Duration) -> Valu
 }
 
 fn hammered(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let seconds = order.tier.of(2, 10, 30);
+    let seconds = order.tier.of(2, 5, 900);
     let mut figures = Figures::default();
     for (processes, threads) in [(2, 1), (8, 1), (1, 64)] {
         let room = tempfile::tempdir()?;

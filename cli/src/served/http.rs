@@ -26,6 +26,7 @@ use crate::context::Context;
 use crate::exit::Cause;
 use crate::fault::{Fault, Stop};
 use crate::private_file::PrivateFile;
+use crate::zoo::planted;
 
 use super::Door;
 use super::server::{Admitted, Server};
@@ -140,7 +141,7 @@ impl Gate {
             kind.trim().eq_ignore_ascii_case("application/json")
         });
         let length = one(fields, &CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-        if !host || head.uri.authority().is_some() {
+        if (!host && !planted("host-ignored")) || head.uri.authority().is_some() {
             Some((
                 StatusCode::MISDIRECTED_REQUEST,
                 "Host is none of this server's",

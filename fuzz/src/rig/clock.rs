@@ -15,7 +15,7 @@ use tenure_projection::projector::Projector;
 use tenure_projection::store::{OpenOptions, Store};
 
 use super::play::{self, Known, NAMES};
-use super::{Figures, Order, Outcome};
+use super::{Figures, Order, Outcome, for_each_seed};
 use crate::hammer::Dice;
 
 /// The machine, but for its clock.
@@ -56,13 +56,10 @@ const FAR: u64 = 10 * 365 * 86_400 * 1_000_000;
 /// Runs the rig.
 ///
 /// # Errors
-/// When a store cannot be made, or a process cannot be started.
+/// When a part of it panics.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let mut figures = Figures::default();
-    for seed in order.seeds(3, 60, 2_000) {
-        one(seed, &mut figures)?;
-    }
-    Ok(Outcome::Ran(figures))
+    let seeds = order.seeds(3, 30, 2_000);
+    Ok(Outcome::Ran(for_each_seed(seeds, one)?))
 }
 
 /// Processes that hold sessions, each waiting for the end of its input.

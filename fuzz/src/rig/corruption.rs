@@ -22,7 +22,9 @@ mod change;
 mod image;
 
 use change::{Change, Found, changes};
-use image::{Image, Written};
+use image::Written;
+
+pub(super) use image::Image;
 
 /// Runs the rig.
 ///
@@ -33,9 +35,9 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
     let frames = order.tier.of(60, 60, 240);
     let dir = room.path().join("store");
     let image = Image::of_a_store(&dir, frames)?;
-    let points = order.draw(changes(&image), 1_500, 20_000);
+    let points = order.draw(changes(&image), 1_500, 10_000);
     let mut figures = side_by_side(&points, |mine| part(&image, mine))?;
-    let opened = order.tier.of(40, 300, 20_000);
+    let opened = order.tier.of(40, 150, 20_000);
     let step = (points.len() / opened).max(1);
     for change in points.iter().step_by(step) {
         open(&image, *change, &mut figures)?;

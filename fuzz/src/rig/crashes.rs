@@ -89,9 +89,9 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
         },
         Bounds {
             operations_max: 2,
-            survivals: &SURVIVALS[..6],
+            survivals: &SURVIVALS[..4],
             kill_every: 1,
-            again_every: 29,
+            again_every: 41,
         },
         Bounds {
             operations_max: 3,
@@ -135,7 +135,11 @@ struct Told {
     absent: BTreeSet<String>,
 }
 
-fn open(process: Arc<SimProcess>) -> Result<SegmentLog, LogError> {
+/// The store's log on the machine, made where there is none; its segments are small.
+///
+/// # Errors
+/// As [`SegmentLog::open`].
+pub(super) fn open(process: Arc<SimProcess>) -> Result<SegmentLog, LogError> {
     let tuning = Tuning {
         append_wait: Duration::from_millis(200),
         sync_wait: Duration::from_millis(200),

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Figures, Order, Outcome};
+use super::{Figures, Order, Outcome, for_each_seed};
 use crate::hammer::Dice;
 
 mod check;
@@ -23,24 +23,22 @@ use recorded::{History, record};
 /// Runs the rig.
 ///
 /// # Errors
-/// When a player cannot be started, or a log does not read.
+/// When a part of it panics.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let histories = order.tier.of(4, 150, 10_000);
-    let mut figures = Figures::default();
-    let mut dice = Dice::new(order.seed);
-    for number in 0..histories {
+    let tried = |seed: u64, figures: &mut Figures| -> Result<(), Box<dyn Error>> {
         let room = tempfile::tempdir()?;
         let store = room.path().join("store");
-        let history = one(&order.itself, &store, &mut dice)?;
+        let history = one(&order.itself, &store, &mut Dice::new(seed))?;
         figures.count("histories", 1);
         figures.count("operations", history.operations.len() as u64);
         figures.count("killed", history.kills);
         figures.count("stopped", history.stops);
-        let broken = check::check(&history, &store, &mut figures)?;
-        let broken = broken.into_iter();
-        let named = broken.map(|line| format!("history {number}: {line}"));
+        let broken = check::check(&history, &store, figures)?.into_iter();
+        let named = broken.map(|line| format!("seed {seed}: {line}"));
         figures.violations.extend(named);
-    }
+        Ok(())
+    };
+    let figures = for_each_seed(order.seeds(4, 60, 20_000), tried)?;
     Ok(Outcome::Ran(figures))
 }
 

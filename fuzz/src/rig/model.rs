@@ -11,7 +11,7 @@ use tenure_projection::log::journal::memory::MemoryLog;
 use tenure_projection::store::{RULES, Store};
 
 use super::play::{self, Came};
-use super::{Figures, Order, Outcome};
+use super::{Figures, Order, Outcome, for_each_seed};
 use crate::hammer::Dice;
 
 mod reference;
@@ -26,13 +26,10 @@ const COMMANDS: u64 = 150;
 /// Runs the rig.
 ///
 /// # Errors
-/// When a store answers a command neither with an answer nor with a refusal.
+/// When a part of it panics.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let mut figures = Figures::default();
-    for seed in order.seeds(60, 2_000, 60_000) {
-        one(seed, &mut figures)?;
-    }
-    Ok(Outcome::Ran(figures))
+    let seeds = order.seeds(60, 600, 60_000);
+    Ok(Outcome::Ran(for_each_seed(seeds, one)?))
 }
 
 fn one(seed: u64, figures: &mut Figures) -> Result<(), Box<dyn Error>> {

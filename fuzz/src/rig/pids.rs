@@ -53,7 +53,7 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
         let why = "choosing process numbers needs root and unshare";
         return Ok(Outcome::Skipped(why.into()));
     }
-    let rounds = order.tier.of(5, 200, 2_000);
+    let rounds = order.tier.of(5, 60, 2_000);
     let room = tempfile::tempdir()?;
     let mut figures = Figures::default();
     let mut words: Vec<&str> = APART.to_vec();

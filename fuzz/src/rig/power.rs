@@ -42,7 +42,7 @@ fcntl.ioctl(directory, 0x8004587D, struct.pack('I', 2))";
 /// # Errors
 /// When a disk cannot be made or mounted.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
-    let cuts = order.tier.of(2, 30, 1_000);
+    let cuts = order.tier.of(2, 15, 1_000);
     let mut figures = Figures::default();
     let mut missing = Vec::new();
     for kind in ["ext4", "xfs"] {

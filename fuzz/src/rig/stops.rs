@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::scenario::{Ended, Kind, STORY, Stage};
-use super::{Figures, Order, Outcome, trace};
+use super::{Figures, Order, Outcome, side_by_side, trace};
 
 /// Longest that a writer may take, stopped or not.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,16 +41,36 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
             }
         }
     }
-    let mut figures = Figures::default();
-    for (number, call, nth) in order.draw(points, 10, 200) {
-        for broken in stop(&stage, number, &call, nth, &mut figures)? {
-            let words = STORY[number].words.join(" ");
+    let points = order.draw(points, 24, 160);
+    let figures = side_by_side(&points, |mine| {
+        let mut figures = Figures::default();
+        if let Err(error) = part(&order.program, mine, &mut figures) {
             figures
                 .violations
-                .push(format!("`{words}`, stopped at {call} {nth}: {broken}"));
+                .push(format!("a part of the run ended: {error}"));
+        }
+        figures
+    })?;
+    Ok(Outcome::Ran(figures))
+}
+
+/// A step of the story, a system call that it makes, and which of them it is.
+type Point = (usize, String, u64);
+
+fn part<'p>(
+    program: &Path,
+    points: impl Iterator<Item = &'p Point>,
+    figures: &mut Figures,
+) -> Result<(), Box<dyn Error>> {
+    let stage = Stage::new(program)?;
+    for (number, call, nth) in points {
+        for broken in stop(&stage, *number, call, *nth, figures)? {
+            let words = STORY[*number].words.join(" ");
+            let line = format!("`{words}`, stopped at {call} {nth}: {broken}");
+            figures.violations.push(line);
         }
     }
-    Ok(Outcome::Ran(figures))
+    Ok(())
 }
 
 fn stop(

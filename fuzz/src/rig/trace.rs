@@ -28,6 +28,9 @@ const NOT_TRIED: &[&str] = &[
     "getrandom",
 ];
 
+/// The system call that makes frames durable.
+pub const SYNC: &str = "fdatasync";
+
 /// Why nothing can be tried, where `strace` is not there or may not trace.
 #[must_use]
 pub fn missing() -> Option<Outcome> {
@@ -64,6 +67,21 @@ fn listed(list: &Path) -> io::Result<BTreeMap<String, u64>> {
         }
     }
     Ok(calls)
+}
+
+/// Which of a step's calls of [`SYNC`] are of a segment's frames, by their numbers from one.
+///
+/// # Errors
+/// When the step cannot be run.
+pub fn syncs(stage: &Stage, step: &Step) -> io::Result<Vec<u64>> {
+    let list = stage.beside("syncs");
+    let (out, trace) = (list.display().to_string(), format!("trace={SYNC}"));
+    let words = ["strace", "-f", "-qq", "-y", "-o", &out, "-e", &trace];
+    Stage::run(&mut stage.below(&words.map(str::to_owned), step))?;
+    let text = fs::read_to_string(&list)?;
+    let calls = text.lines().filter(|line| line.contains(SYNC)).zip(1..);
+    let of_segments = calls.filter(|(line, _)| line.contains(".seg>"));
+    Ok(of_segments.map(|(_, number)| number).collect())
 }
 
 /// What starts a process in which the system call `name` is tampered with.

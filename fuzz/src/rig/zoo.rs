@@ -1,4 +1,4 @@
-//! The zoo: each of forty known bugs is planted in a build of its own kind, and what should see it has to.
+//! The zoo: each of forty-one known bugs is planted in a build of its own kind, and what should see it has to.
 //!
 //! The build is under `--cfg tenure_zoo`, which nothing else sets and which does not compile without debug assertions; in
 //! it the environment names one bug. First everything has to succeed without one.
@@ -36,10 +36,16 @@ const PACKAGES: &[&str] = &[
     "tenure-fuzz",
 ];
 
-/// The programs of the build: tests by room and place, and others by name.
+/// With these, the environment can name a bug.
+const FLAGS: &str = "--cfg tenure_zoo";
+/// The package whose threads a scheduler plays.
+const PLAYED: &str = "projection";
+
+/// The programs of the builds: tests by room and place, those of threads that are played, and others by name.
 struct Built {
     tests: BTreeMap<(String, bool), PathBuf>,
     programs: BTreeMap<String, PathBuf>,
+    played: Option<PathBuf>,
 }
 
 /// How a guard ended.
@@ -82,6 +88,7 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
         let by = match guard {
             Guard::Tests { room, .. } => format!("caught by tests of {room}"),
             Guard::Rig(rig) => format!("caught by {rig}"),
+            Guard::Played(_) => "caught by threads that are played".to_owned(),
         };
         if ended == Ended::Held {
             missed.insert(name);
@@ -108,26 +115,42 @@ pub fn told(guard: Guard) -> String {
             format!("`-p {} {place} -- {names}`", package_in(room))
         }
         Guard::Rig(name) => format!("`--rig {name}`"),
+        Guard::Played(names) => {
+            let package = package_in(PLAYED);
+            format!("`-p {package} --test it -- {names}` under `--cfg tenure_shuttle`")
+        }
     }
 }
 
-fn package_in(room: &str) -> String {
+fn package_in(room: &str) -> &'static str {
     match room {
-        "cli" => "tenure".to_owned(),
-        room => format!("tenure-{room}"),
+        "core" => "tenure-core",
+        "log" => "tenure-log",
+        "projection" => "tenure-projection",
+        "cli" => "tenure",
+        _ => "tenure-fuzz",
     }
 }
 
-fn build(order: &Order) -> Result<Built, Box<dyn Error>> {
+/// What a build made: whether it is of tests, of which kind it is, its name, the package's directory, and the program.
+type Made = (bool, String, String, String, PathBuf);
+
+/// Builds tests under more flags, in a directory of its own beside what is there.
+fn make(
+    order: &Order,
+    place: &str,
+    flags: &str,
+    what: &[&str],
+) -> Result<Vec<Made>, Box<dyn Error>> {
     let dir = order.itself.ancestors().nth(2).ok_or("no directory")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .args(["test", "--no-run", "--quiet", "--message-format=json"])
-        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
+        .args(what)
         .arg("--target-dir")
-        .arg(dir.join("zoo"))
+        .arg(dir.join(place))
         .current_dir(house())
-        .env("RUSTFLAGS", "--cfg tenure_zoo")
+        .env("RUSTFLAGS", flags)
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         // Backtraces are not read, and cost half of the build.
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
@@ -137,30 +160,47 @@ fn build(order: &Order) -> Result<Built, Box<dyn Error>> {
     if !out.status.success() {
         return Err("the build with planted bugs fails".into());
     }
+    let messages = out.stdout.split(|byte| *byte == b'\n');
+    let messages = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let made = messages.filter_map(|message| {
+        let program = message["executable"].as_str().map(PathBuf::from)?;
+        let target = &message["target"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let manifest = text(&message["manifest_path"]);
+        let room = Path::new(&manifest).parent().and_then(Path::file_name);
+        let room = room.unwrap_or_default().to_string_lossy().into_owned();
+        let is_test = message["profile"]["test"] == true;
+        let (kind, name) = (text(&target["kind"][0]), text(&target["name"]));
+        Some((is_test, kind, name, room, program))
+    });
+    Ok(made.collect())
+}
+
+fn build(order: &Order) -> Result<Built, Box<dyn Error>> {
     let mut built = Built {
         tests: BTreeMap::new(),
         programs: BTreeMap::new(),
+        played: None,
     };
-    for line in out.stdout.split(|byte| *byte == b'\n') {
-        let Ok(message) = serde_json::from_slice::<Value>(line) else {
-            continue;
-        };
-        let Some(program) = message["executable"].as_str().map(PathBuf::from) else {
-            continue;
-        };
-        let target = &message["target"];
-        let name = target["name"].as_str().unwrap_or_default().to_owned();
-        let manifest = Path::new(message["manifest_path"].as_str().unwrap_or_default());
-        let room = manifest.parent().and_then(Path::file_name);
-        let room = room.unwrap_or_default().to_string_lossy().into_owned();
-        let kind = target["kind"][0].as_str().unwrap_or_default();
-        match (message["profile"]["test"] == true, kind) {
+    let packages: Vec<&str> = PACKAGES
+        .iter()
+        .flat_map(|package| ["-p", package])
+        .collect();
+    for (is_test, kind, name, room, program) in make(order, "zoo", FLAGS, &packages)? {
+        match (is_test, kind.as_str()) {
             (true, "lib") => built.tests.insert((room, true), program),
             (true, "test") => built.tests.insert((room, false), program),
             (false, "bin") => built.programs.insert(name, program),
             _ => None,
         };
     }
+    let flags = format!("{FLAGS} --cfg tenure_shuttle");
+    let what = ["-p", package_in(PLAYED), "--test", "it"];
+    let played = make(order, "shuttle", &flags, &what)?;
+    built.played = played
+        .into_iter()
+        .find(|(is_test, ..)| *is_test)
+        .map(|(.., program)| program);
     Ok(built)
 }
 
@@ -207,6 +247,12 @@ fn run_one(
             let tests = built.tests.get(&(room.to_owned(), unit));
             let mut command = Command::new(tests.ok_or_else(|| format!("no tests of {room}"))?);
             command.arg(names).current_dir(house().join(room));
+            command
+        }
+        Guard::Played(names) => {
+            let tests = built.played.as_ref().ok_or("no tests of threads")?;
+            let mut command = Command::new(tests);
+            command.arg(names).current_dir(house().join(PLAYED));
             command
         }
         Guard::Rig(rig) => {

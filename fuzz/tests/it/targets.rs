@@ -1,53 +1,18 @@
 //! The fuzz targets on made-up bytes, and on every golden file with bytes changed, under a ceiling on single
 //! allocations.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use tenure_fuzz::allocator::{Counting, largest};
+use tenure_fuzz::rig::fuzz::{CEILING, corpus};
 use tenure_fuzz::targets;
-
-thread_local! {
-    /// The largest single request of this thread so far; what other tests do beside it is theirs.
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
-}
-
-/// The real ceiling is far below what a length read from bytes could ask for.
-const CEILING: usize = 64 << 20;
-
-struct Counting;
-
-// SAFETY: every call is handed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        asked(layout.size());
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        asked(bytes);
-        // SAFETY: as the caller promised.
-        unsafe { System.realloc(pointer, layout, bytes) }
-    }
-}
-
-fn asked(bytes: usize) {
-    // A thread that ends has no such cell any more, and is done with its test.
-    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 fn bounded() {
-    let largest = LARGEST.get();
+    let largest = largest();
     assert!(
         largest <= CEILING,
         "somebody asked for {largest} bytes at once"
@@ -90,6 +55,18 @@ fn golden_segments_with_changed_bytes_are_walked_to_their_end() {
         }
     }
     bounded();
+}
+
+/// C6, F2: every file of every corpus, as it is; `fuzz/corpus` is what the rig changes by chance.
+#[test]
+fn every_file_of_the_corpus_is_read_or_refused() {
+    for (name, target) in targets::TARGETS {
+        let corpus = corpus(name).expect("there is a corpus");
+        for bytes in corpus {
+            target(&bytes);
+            bounded();
+        }
+    }
 }
 
 proptest! {

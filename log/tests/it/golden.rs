@@ -205,6 +205,31 @@ fn golden_files_are_written_again_byte_for_byte() {
     }
 }
 
+/// The files of the corpora of what decodes segments (`fuzz/corpus`), each a segment; a store's follow their lengths.
+fn fuzzed() -> Vec<(String, Vec<u8>)> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    let mut files = Vec::new();
+    for target in ["segment", "projector", "store"] {
+        let listed = std::fs::read_dir(corpus.join(target)).expect("there is a corpus");
+        for path in listed.map(|entry| entry.expect("listed").path()) {
+            let name = path.file_name().expect("a name").to_string_lossy();
+            let bytes = std::fs::read(&path).expect("readable");
+            if target != "store" {
+                files.push((format!("{target}-{name}"), bytes));
+                continue;
+            }
+            let mut rest = &bytes[..];
+            while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+                let (segment, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+                let number = behind.len();
+                files.push((format!("{target}-{name}-{number}"), segment.to_vec()));
+                rest = behind;
+            }
+        }
+    }
+    files
+}
+
 /// The files the second decoder is shown: every golden file, and changed, cut and rewritten ones made from them.
 fn corpus(into: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
@@ -218,6 +243,13 @@ fn corpus(into: &Path) -> Vec<PathBuf> {
         for (name, bytes) in &files.0 {
             put(format!("whole-{case}"), name, bytes);
         }
+    }
+    for (case, bytes) in fuzzed() {
+        put(
+            format!("fuzzed-{case}"),
+            "00000000000000000001-1.seg",
+            &bytes,
+        );
     }
     let builder = Builder::small();
     for (name, bytes) in &builder.files.0 {

@@ -14,6 +14,8 @@ pub enum Guard {
     },
     /// A rig of the runner, at the tier that is a sample.
     Rig(&'static str),
+    /// The tests of threads that share a store, whose names begin so, in a build in which a scheduler plays them.
+    Played(&'static str),
 }
 
 /// One bug.
@@ -80,7 +82,7 @@ pub const BUGS: &[Bug] = &[
     bug(
         "retry-after-failed-sync",
         "a failed sync is tried again, and its success is believed",
-        &[FAILED_SYNCS],
+        &[FAILED_SYNCS, Guard::Rig("syscalls")],
     ),
     bug(
         "cut-at-first-bad-frame",
@@ -172,12 +174,18 @@ pub const BUGS: &[Bug] = &[
     bug(
         "decided-before-the-lock",
         "a command is decided on the state before the lock was taken",
-        &[Guard::Rig("hammer"), Guard::Rig("histories")],
+        &[
+            Guard::Rig("hammer"),
+            Guard::Rig("histories"),
+            Guard::Rig("stops"),
+            Guard::Rig("simulation"),
+            Guard::Played("shuttled::threads_of_two_stores"),
+        ],
     ),
     bug(
         "not-read-again",
         "after waiting for the lock the log is not looked at again",
-        &[CHAOS, Guard::Rig("hammer")],
+        &[CHAOS, Guard::Rig("hammer"), Guard::Rig("simulation")],
     ),
     bug(
         "adopt-bumps-twice",
@@ -190,6 +198,8 @@ pub const BUGS: &[Bug] = &[
         &[
             it("projection", "cases::space::a_power_cut"),
             Guard::Rig("power"),
+            Guard::Rig("syscalls"),
+            Guard::Played("shuttled::threads_of_one_store"),
         ],
     ),
     bug(
@@ -238,7 +248,7 @@ pub const BUGS: &[Bug] = &[
     bug(
         "pid-is-enough",
         "a holder is alive while any process has its number",
-        &[LIVENESS, Guard::Rig("model")],
+        &[LIVENESS, Guard::Rig("model"), Guard::Rig("pids")],
     ),
     bug(
         "start-ignored",
@@ -269,5 +279,10 @@ pub const BUGS: &[Bug] = &[
         "home-not-looked-at",
         "a store that was copied elsewhere is written to as if it had not been",
         &[it("log", "segment_log::a_store_that_was_copied")],
+    ),
+    bug(
+        "host-ignored",
+        "a request is served whatever its field `Host` says",
+        &[it("cli", "served::http::each_row_of_the_table")],
     ),
 ];

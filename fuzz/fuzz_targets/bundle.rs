@@ -1,0 +1,8 @@
+//! libFuzzer's door to `targets::bundle`; without `cfg(fuzzing)` an empty program.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tenure_fuzz::targets::bundle(data));
+
+#[cfg(not(fuzzing))]
+fn main() {}
