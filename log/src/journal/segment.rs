@@ -30,6 +30,7 @@ use crate::segment::line::{self, Segments};
 use crate::segment::{self, NotMade, SEGMENTS_FOLDER};
 use crate::storage::{self, Access, Directory, Opening, Storage, StoredFile, Trust};
 use crate::writer::Writer;
+use crate::writer::doubt::is_ahead;
 use crate::writer::group::Group;
 use crate::writer::site::{Site, Tuning};
 use blobs::{FolderBlobs, SNAPSHOTS_FOLDER};
@@ -120,7 +121,7 @@ impl SegmentLog {
         // A poisoned epoch is passed here already: opening the store again is the way out that its error names.
         let control = log.site.control();
         let word = control.word();
-        if word.in_doubt || control.poisoned(word.epoch) {
+        if word.in_doubt || control.poisoned(word.epoch) || is_ahead(&log.site, &control)? {
             log.settle(Deadline::NEVER)?;
         }
         Ok(log)

@@ -15,7 +15,7 @@ use crate::control::place::HeadPlace;
 use crate::control::{CONTROL_NAME, Page, Signal};
 use crate::error::Error;
 use crate::format::{RulesVersion, SEGMENT_HEADER_BYTES, SegmentName};
-use crate::frame::{Depth, FRAME_HEADER_BYTES};
+use crate::frame::{Depth, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, decode};
 use crate::journal::{CounterTag, Deadline, Frames, Identity, reaches};
 use crate::lock::Locks;
 use crate::position::{Epoch, Head, Position, StoreId};
@@ -133,7 +133,8 @@ pub struct SegmentReader {
 #[derive(Default)]
 struct Seen {
     page: Option<Page>,
-    /// Whether there is a page of an earlier boot, or one that is older than the log: then nobody has written since.
+    /// Whether there is a page of an earlier boot, or one that is older than the log or ahead of it: then nobody has
+    /// written since.
     is_void: bool,
     /// The newest head, so that none is answered that lies before an earlier answer.
     place: Option<HeadPlace>,
@@ -215,7 +216,7 @@ impl SegmentReader {
             .map_err(|error| self.failed("ask for the boot of", CONTROL_NAME, error))?;
         let page = seen.page.take().filter(|page| page.store() == self.store);
         seen.is_void = match &page {
-            Some(page) => page.boot() != boot || self.is_older(page)?,
+            Some(page) => page.boot() != boot || self.is_ahead(page)? || self.is_older(page)?,
             None => false,
         };
         seen.page = page.filter(|_| !seen.is_void);
@@ -239,6 +240,54 @@ impl SegmentReader {
         };
         // Somebody may have published meanwhile.
         Ok(is_older && page.word() == word)
+    }
+
+    /// Whether a page of this boot is ahead of the log: a file system that is shut down and mounted again within one boot
+    /// leaves one, where it had written the page and not the newest frames. Everything that the page says was durable
+    /// stands, else it is damage.
+    fn is_ahead(&self, page: &Page) -> Result<bool, Error> {
+        let (word, mark) = (page.word(), page.mark());
+        let durable = page
+            .durable()
+            .max(mark.map_or(Position::ZERO, |mark| mark.head.position));
+        let Some(place) = page.place().filter(|place| place.head.position > durable) else {
+            return Ok(false);
+        };
+        if self.holds(&place)? {
+            return Ok(false);
+        }
+        let found = match find_head(&*self.dir, &self.segments, self.store, None, None) {
+            Err(Error::Busy { .. }) => return Ok(false),
+            found => found?.head.position,
+        };
+        // Somebody may have published, or raised the epoch, meanwhile.
+        Ok((durable..place.head.position).contains(&found) && page.word() == word)
+    }
+
+    /// Whether the frame of that head stands at its place.
+    fn holds(&self, place: &HeadPlace) -> Result<bool, Error> {
+        let segment = match self.segments.get(place.segment, self.store) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(false);
+            }
+            segment => segment?,
+        };
+        let bytes = place.end.saturating_sub(place.offset);
+        let Some(len) = usize::try_from(bytes)
+            .ok()
+            .filter(|len| *len <= FRAME_BYTES_MAX)
+        else {
+            return Ok(false);
+        };
+        let mut bytes = vec![0; len];
+        let read = storage::read_full(&**segment.file(), &mut bytes, place.offset)
+            .map_err(|e| self.failed("read", &file_name(place.segment), e))?;
+        let frame = decode(
+            &segment.place().at(place.offset),
+            &bytes[..read],
+            Depth::Whole,
+        );
+        Ok(len == 0 || frame.is_ok_and(|(frame, _)| frame.header.head() == place.head))
     }
 
     /// Where the newest head stands. Without a page nobody has written in this boot, or somebody removed

@@ -81,6 +81,24 @@ impl Writer {
     }
 }
 
+/// Whether the page says that a frame was published which does not stand there, and does not say that it was durable: then
+/// it is to be settled before anything is read by the page.
+///
+/// # Errors
+/// When the segment cannot be read.
+pub(crate) fn is_ahead(site: &Site, control: &Control) -> Result<bool, Error> {
+    let mark = control.mark().map(|mark| mark.head.position);
+    let durable = control.durable().max(mark.unwrap_or_default());
+    let Some(place) = control
+        .place()
+        .filter(|place| place.head.position > durable)
+    else {
+        return Ok(false);
+    };
+    let segment = site.segments.get(place.segment, site.store)?;
+    Ok(look_at(site, &segment, &place)? == Stands::Not)
+}
+
 /// Looks at the segments' headers and at the newest one's frames. None when a newer epoch has a
 /// segment already.
 pub(super) fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error> {
@@ -89,8 +107,9 @@ pub(super) fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error
     let mark = control
         .mark()
         .map_or(Position::ZERO, |mark| mark.head.position);
+    let durable = control.durable().max(mark);
     // What this boot published has to stand there, durable or not: a position is given once.
-    let slot = control.durable().max(mark).max(held.word.head);
+    let published = durable.max(held.word.head);
     let files = site.segments.files()?;
     if let Some(newer) = files.last()
         && newer.name.epoch > held.word.epoch
@@ -109,15 +128,31 @@ pub(super) fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error
         Some(header) => Some(survey_newest(site, control, &header)?),
         None => None,
     };
-    let verdict = plan(&Found {
+    let mut found = Found {
         obstacles: lineage.obstacles,
         structure: lineage.damage,
-        slot,
+        slot: published,
         closed: Vec::new(),
         newest: newest.as_ref().map(|(.., run)| run.clone()),
         late: Vec::new(),
         writer: Live::Gone,
-    });
+    };
+    let mut verdict = plan(&found);
+    if matches!(verdict.judgement, Judgement::Damaged(_)) && durable < published {
+        found.slot = durable;
+        let lesser = plan(&found);
+        if !matches!(lesser.judgement, Judgement::Damaged(_)) {
+            // Frames that were published and never durable are gone: the file system was shut down and mounted again
+            // within this boot, and had written the page and not the frames. Nobody was told that they are there. Their
+            // positions are given again by a new epoch, which whoever lives after all has to read from.
+            let newest = lineage.newest.as_ref().map(|header| header.epoch);
+            if newest == Some(held.word.epoch) {
+                raise_to(&site.locks, control, Epoch(held.word.epoch.0 + 1))?;
+                return Ok(None);
+            }
+            verdict = lesser;
+        }
+    }
     let (end, repair) = match verdict.judgement {
         Judgement::Obstructed(obstacles) => {
             return Err(obstacles
