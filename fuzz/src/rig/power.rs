@@ -37,6 +37,14 @@ const SHUTDOWN: &str = "import fcntl, os, struct, sys
 directory = os.open(sys.argv[1], os.O_RDONLY)
 fcntl.ioctl(directory, 0x8004587D, struct.pack('I', 2))";
 
+/// Has the system write the control page back at once, again and again, and not what is in the log: as it may at any time,
+/// and seldom does. It ends with the file system.
+const WRITE_BACK: &str = "import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+while not os.path.exists(sys.argv[1]): time.sleep(0.002)
+page = os.open(sys.argv[1], os.O_RDWR)
+while libc.sync_file_range(page, ctypes.c_int64(0), ctypes.c_int64(0), 7) == 0: pass";
+
 /// Runs the rig.
 ///
 /// # Errors
@@ -192,8 +200,21 @@ fn cut_often(
             writers.push(Writer::start(&order.itself, &store, next_worker, &heard)?);
             next_worker += 1;
         }
-        thread::sleep(Duration::from_millis(30 + dice.roll(120)));
+        let mut write_back = None;
+        if dice.roll(2) == 0 {
+            figures.count("with the page ahead", 1);
+            let page = store.join("control");
+            let mut python = Command::new("python3");
+            let python = python.args(["-c", WRITE_BACK]).arg(page);
+            write_back = Some(python.stdin(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        }
+        thread::sleep(Duration::from_millis(60 + dice.roll(150)));
         disk.shut_down()?;
+        if let Some(mut write_back) = write_back {
+            // It may have ended, and else holds on to the mount.
+            let _ = write_back.kill();
+            write_back.wait()?;
+        }
         writers.into_iter().try_for_each(Writer::end)?;
         disk.unmount()?;
         let heard = heard.lock().map_err(|_| "a listener panicked")?.clone();
