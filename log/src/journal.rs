@@ -293,6 +293,14 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// When it cannot be written, or the name is not a plain name.
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error>;
+    /// As [`Blobs::write_atomic`] of each, durable on return together.
+    ///
+    /// # Errors
+    /// When one cannot be written, or a name is not a plain name; each is then as it was, or new.
+    fn write_together(&self, blobs: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        let mut blobs = blobs.iter();
+        blobs.try_for_each(|(name, bytes)| self.write_atomic(name, bytes))
+    }
     /// The names, sorted.
     ///
     /// # Errors

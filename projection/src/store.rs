@@ -22,6 +22,7 @@ use crate::sync::Mutex;
 
 pub(crate) mod answer;
 mod aside;
+pub(crate) mod files;
 mod gate;
 mod group;
 mod judge;

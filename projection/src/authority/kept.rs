@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::projection::Projection;
 use crate::reader::Reader;
 use crate::source::Source;
+use crate::store::files::Files;
 use crate::store::keys;
 use crate::store::marks::{self, Marks};
 use crate::store::runs::{Rows, Runs};
@@ -178,20 +179,21 @@ impl Past {
     }
 }
 
-/// Keeps the past up to `head`, which has to be durable, and the keys. `snapshot` is the newest one from before;
+/// Has the past kept up to `head`, which has to be durable, and the keys. `snapshot` is the newest one from before;
 /// `settled` what became of authority since then, where that was followed.
 pub(crate) fn extend(
     source: &Arc<dyn Source>,
     snapshot: Option<snapshot::Found>,
     head: Head,
     settled: Option<Settled>,
+    into: &mut Files,
 ) -> Result<(), Error> {
     let mut past = Past::open(source, snapshot)?;
     let mut keys = keys::Fresh::load(&**source, head)?;
     let covered = past.kept.head.position;
     if covered >= head.position {
         past.walk(&**source, &mut keys, head)?;
-        return keys.save(&**source, (head, None));
+        return keys.save(&**source, (head, None), into);
     }
     let mut settled = match settled.filter(|settled| settled.since <= covered) {
         Some(settled) => settled,
@@ -209,10 +211,11 @@ pub(crate) fn extend(
     };
     let rows = rows(&settled, past.runs.covered().position);
     let head_at = (head, past.marks.newest());
-    past.marks.save(&**source)?;
-    keys.save(&**source, head_at)?;
-    past.runs.extend(&**source, head_at, rows)?;
-    Kept::save(head, &layout, source.identity()?.store, source.blobs())
+    past.marks.save(&**source, into)?;
+    keys.save(&**source, head_at, into)?;
+    past.runs.extend(&**source, head_at, rows, into)?;
+    Kept::save(head, &layout, source.identity()?.store, into);
+    Ok(())
 }
 
 /// The rows of what ended behind a position.

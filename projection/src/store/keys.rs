@@ -12,6 +12,7 @@ use crate::call::IdempotencyKey;
 use crate::error::Error;
 use crate::source::Source;
 
+use super::files::Files;
 use super::marks;
 use super::runs::{Rows, Runs};
 
@@ -144,17 +145,18 @@ impl Fresh {
         Ok(())
     }
 
-    /// Writes them down. Those of every frame up to `head`, which has to be durable, were taken in; it may be known to
+    /// Has them written down. Those of every frame up to `head`, which has to be durable, were taken in; it may be known to
     /// stand at `mark`.
     pub fn save(
         self,
         source: &dyn Source,
         (head, mark): (Head, Option<Landmark>),
+        into: &mut Files,
     ) -> Result<(), Error> {
         if self.covered() >= head.position {
             return Ok(());
         }
-        self.runs.extend(source, (head, mark), self.rows)
+        self.runs.extend(source, (head, mark), self.rows, into)
     }
 }
 

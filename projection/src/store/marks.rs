@@ -13,6 +13,8 @@ use tenure_log::position::Position;
 use crate::error::Error;
 use crate::source::Source;
 
+use super::files::Files;
+
 /// How names of files begin.
 const PREFIX: &str = "marks-";
 const MAGIC: &[u8; 8] = b"tnrmrk03";
@@ -97,11 +99,11 @@ impl Marks {
         self.newest
     }
 
-    /// Writes them down beside those of before.
+    /// Has them written down beside those of before.
     ///
     /// # Errors
-    /// When a file cannot be written.
-    pub fn save(self, source: &dyn Source) -> Result<(), Error> {
+    /// When the log cannot be read.
+    pub fn save(self, source: &dyn Source, into: &mut Files) -> Result<(), Error> {
         let (blobs, store) = (source.blobs(), source.identity()?.store);
         let mut files: BTreeMap<u64, Vec<(usize, Landmark)>> = BTreeMap::new();
         for mark in self.found {
@@ -123,7 +125,7 @@ impl Marks {
                     *kept = mark.to_bytes();
                 }
             }
-            blobs.write_atomic(&name, &bytes)?;
+            into.write(name, bytes);
         }
         Ok(())
     }

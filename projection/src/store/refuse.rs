@@ -17,6 +17,7 @@ use crate::error::{Error, Failure, Trace};
 use crate::zoo::planted;
 
 use super::answer::{Done, answer};
+use super::files::Files;
 use super::group::{self, Verdict};
 use super::judge::Kept;
 use crate::authority::kept;
@@ -315,8 +316,13 @@ impl Store {
         // Nothing depends on it.
         let _ = self.journal().tend();
         drop(state);
-        let cost = draft.save(self.journal())?;
-        kept::extend(&self.source, before, head, settled)?;
+        let mut files = Files::default();
+        let cost = draft.save(self.journal(), &mut files)?;
+        drop(draft);
+        // The snapshot serves without what stands beside it.
+        let beside = kept::extend(&self.source, before, head, settled, &mut files);
+        files.save(self.journal().snapshots())?;
+        beside?;
         let mut live = self.live.write();
         live.snapshot_bytes = cost;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);

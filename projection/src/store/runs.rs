@@ -21,6 +21,7 @@ use tenure_log::storage::SealedBytes;
 use crate::error::Error;
 use crate::source::Source;
 
+use super::files::Files;
 use super::snapshot::stands;
 
 const PAGE_BYTES: usize = 4096;
@@ -107,13 +108,13 @@ impl Run {
         })
     }
 
-    fn save<R: Rows>(
-        blobs: &dyn Blobs,
+    /// The name and the bytes of a file of these rows.
+    fn written<R: Rows>(
         store: StoreId,
         (after, head): (Position, Head),
         mark: Option<Landmark>,
         rows: &[&[u8]],
-    ) -> Result<String, Error> {
+    ) -> (String, Vec<u8>) {
         let mut bytes = Vec::with_capacity((rows.len() / per_page::<R>() + 2) * PAGE_BYTES);
         bytes.extend_from_slice(R::MAGIC);
         bytes.extend_from_slice(&(R::ROW_BYTES as u64).to_le_bytes());
@@ -133,9 +134,7 @@ impl Run {
             let check = check(number, &seed, &bytes[begin..]);
             bytes.extend_from_slice(&check);
         }
-        let name = format!("{}{after}-{}", R::PREFIX, head.position);
-        blobs.write_atomic(&name, &bytes)?;
-        Ok(name)
+        (format!("{}{after}-{}", R::PREFIX, head.position), bytes)
     }
 
     /// Whether the log has its head.
@@ -264,19 +263,19 @@ impl<R: Rows> Runs<R> {
         Some(all)
     }
 
-    /// Writes down the rows of the frames behind [`Runs::covered`] and up to `head`, which has to be durable and may be
-    /// known to stand at `mark`, and removes the files that are then not needed. A file is merged into the one before
+    /// Has the rows written down of the frames behind [`Runs::covered`] and up to `head`, which has to be durable and may be
+    /// known to stand at `mark`, and the files removed that are then not needed. A file is merged into the one before
     /// unless that is twice as long, so that there are few of them and a row is written a few times in all.
     ///
     /// # Errors
-    /// When a file cannot be written, listed or removed.
+    /// When the files cannot be listed.
     pub fn extend(
         mut self,
         source: &dyn Source,
         (head, mark): (Head, Option<Landmark>),
         mut fresh: Vec<Box<[u8]>>,
+        into: &mut Files,
     ) -> Result<(), Error> {
-        let blobs = source.blobs();
         let (mut after, mut count) = (self.covered().position, fresh.len());
         let mut merged = Vec::new();
         while let Some(last) = self.runs.pop_if(|run| run.rows <= 2 * count) {
@@ -291,7 +290,8 @@ impl<R: Rows> Runs<R> {
             let older: Option<Vec<_>> = pages.map(|n| run.rows::<R>(n)).collect();
             let Some(older) = older else {
                 // What it stands for is read from the log by whoever asks.
-                return Ok(blobs.remove(&run.name)?);
+                into.remove(&run.name);
+                return Ok(());
             };
             rows.extend(older.into_iter().flatten());
         }
@@ -299,18 +299,19 @@ impl<R: Rows> Runs<R> {
         // Each file is in order already, which this way of sorting makes use of.
         rows.sort();
         let store = source.identity()?.store;
-        let saved = Run::save::<R>(blobs, store, (after, head), mark, &rows)?;
+        let (saved, bytes) = Run::written::<R>(store, (after, head), mark, &rows);
         let names = match self.names {
             Some(names) => names,
-            None => blobs.list()?,
+            None => source.blobs().list()?,
         };
         for name in names {
             let over = bounds::<R>(&name).is_some_and(|(_, until)| until <= head.position.0);
             let kept = name == saved || self.runs.iter().any(|run| run.name == name);
             if over && !kept {
-                blobs.remove(&name)?;
+                into.remove(name);
             }
         }
+        into.write(saved, bytes);
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use tenure_log::storage::SealedBytes;
 use crate::entry;
 use crate::error::Error;
 use crate::source::Source;
+use crate::store::files::Files;
 use crate::store::scratch;
 
 /// Which table a stretch is of.
@@ -294,9 +295,9 @@ impl Stretches {
         Ok(())
     }
 
-    /// Removes those files of other histories under the same numbers: before a salvage, a restore, or a change of
+    /// Has those files removed of other histories under the same numbers: before a salvage, a restore, or a change of
     /// the rules. A file of a greater number may belong to a newer snapshot, and stays.
-    pub fn tidy(&self, blobs: &dyn Blobs, there: &[String]) -> Result<(), Error> {
+    pub fn tidy(&self, there: &[String], into: &mut Files) {
         for name in there {
             let Some((of, number)) = Of::parse(name) else {
                 continue;
@@ -306,9 +307,8 @@ impl Stretches {
                 && number + FORMER_STRETCHES > stretches.len();
             let other = |(current, _): &(String, Sealed)| current != name && !lately;
             if stretches.get(number).is_some_and(other) {
-                blobs.remove(name)?;
+                into.remove(name);
             }
         }
-        Ok(())
     }
 }

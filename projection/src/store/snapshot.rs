@@ -12,6 +12,7 @@ use tenure_log::position::{Chain, Head, Position};
 
 use crate::error::Error;
 use crate::source::Source;
+use crate::store::files::Files;
 use crate::store::marks;
 use crate::store::shelf::{Shelf, Stretches};
 
@@ -175,8 +176,9 @@ impl Draft {
         })
     }
 
-    /// Writes it as the newest snapshot; its position has to be durable. Says what that cost, in bytes.
-    pub fn save(&self, journal: &dyn Journal) -> Result<u64, Error> {
+    /// Has it written as the newest snapshot, and writes the stretches that it leaves elsewhere; its position has to be
+    /// durable. Says what that costs, in bytes.
+    pub fn save(&self, journal: &dyn Journal, into: &mut Files) -> Result<u64, Error> {
         let Self {
             head,
             layout,
@@ -204,8 +206,8 @@ impl Draft {
         bytes.extend_from_slice(&layout.pages);
         let there = blobs.list()?;
         stretches.save(blobs, &there)?;
-        blobs.write_atomic(BLOB, &bytes)?;
-        stretches.tidy(blobs, &there)?;
+        stretches.tidy(&there, into);
+        into.write(BLOB, bytes);
         Ok(cost(layout))
     }
 }

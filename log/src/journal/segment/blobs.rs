@@ -58,6 +58,15 @@ impl FolderBlobs {
     fn failed(&self, op: &'static str, path: &str, error: io::Error) -> Error {
         storage::failed(op, self.dir.path_of(path), error)
     }
+
+    /// Writes files with plain names; an error speaks of `path`.
+    fn replace(&self, files: &[(&str, &[u8])], path: &str) -> Result<(), Error> {
+        let mut random = [0; 8];
+        let failed = |error| self.failed("write", path, error);
+        self.storage.random(&mut random).map_err(failed)?;
+        let unique = u64::from_le_bytes(random);
+        storage::replace_files(&*self.dir, SNAPSHOTS_FOLDER, unique, files).map_err(failed)
+    }
 }
 
 impl Blobs for FolderBlobs {
@@ -100,12 +109,15 @@ impl Blobs for FolderBlobs {
     }
 
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = FolderBlobs::path(name)?;
-        let mut random = [0; 8];
-        let failed = |error| self.failed("write", &path, error);
-        self.storage.random(&mut random).map_err(failed)?;
-        let unique = u64::from_le_bytes(random);
-        storage::replace_file(&*self.dir, SNAPSHOTS_FOLDER, name, unique, bytes).map_err(failed)
+        self.replace(&[(name, bytes)], &FolderBlobs::path(name)?)
+    }
+
+    fn write_together(&self, blobs: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        let mut files = Vec::with_capacity(blobs.len());
+        for (name, bytes) in blobs {
+            files.push((plain_name(name)?, &bytes[..]));
+        }
+        self.replace(&files, SNAPSHOTS_FOLDER)
     }
 
     fn list(&self) -> Result<Vec<String>, Error> {

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tenure_core::id::{Moment, Position, Time};
 use tenure_core::state::Paged;
 use tenure_core::state::paged::{self, Layout, Note, Span};
-use tenure_log::journal::Blobs;
 use tenure_log::position::{self, Chain, Head, StoreId};
 use tenure_log::storage::SealedBytes;
 
@@ -18,6 +17,7 @@ use crate::authority::Authority;
 use crate::authority::lasts::{LISTS, Lasts};
 use crate::error::Error;
 use crate::source::Source;
+use crate::store::files::Files;
 
 /// The name of the file that holds what lasts.
 const BLOB: &str = "held";
@@ -165,12 +165,8 @@ impl Kept {
         self.is_sound().then_some(layout)
     }
 
-    pub fn save(
-        head: Head,
-        layout: &Layout,
-        store: StoreId,
-        blobs: &dyn Blobs,
-    ) -> Result<(), Error> {
+    /// Has it written down, as it was laid out.
+    pub fn save(head: Head, layout: &Layout, store: StoreId, into: &mut Files) {
         let mut behind = store.0.to_vec();
         behind.extend_from_slice(&head.position.0.to_le_bytes());
         behind.extend_from_slice(&head.chain.0);
@@ -181,7 +177,7 @@ impl Kept {
         bytes.extend_from_slice(&crc32fast::hash(&behind).to_le_bytes());
         bytes.extend(behind);
         bytes.extend_from_slice(&layout.pages);
-        Ok(blobs.write_atomic(BLOB, &bytes)?)
+        into.write(BLOB, bytes);
     }
 
     pub fn note(&mut self, at: Moment) {
