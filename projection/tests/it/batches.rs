@@ -87,6 +87,33 @@ fn a_deadline_does_not_wait_for_the_syncs_of_others() {
     assert_eq!(answers.try_iter().count(), 1);
 }
 
+/// Whoever syncs for others and may not wait any longer leaves it to one of them.
+#[test]
+fn a_sync_that_is_given_up_is_taken_over() {
+    let (journal, store) = over_balky();
+    journal.holds_syncs();
+    std::thread::scope(|scope| {
+        let store = &store;
+        let mut hasty = registration(0);
+        hasty.deadline = Deadline::after(Duration::from_millis(50));
+        let given_up = scope.spawn(move || store.execute(hasty));
+        while journal.asked().1 < 1 {
+            std::thread::yield_now();
+        }
+        let patient = scope.spawn(move || store.execute(registration(1)));
+        let failure = given_up.join().expect("it ends");
+        let failure = failure.expect_err("nothing is durable");
+        assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
+        // Its own, what it asked once more for itself, and the one of who takes over.
+        while journal.asked().1 < 3 {
+            std::thread::yield_now();
+        }
+        journal.syncs();
+        let done = patient.join().expect("it ends");
+        assert_eq!(done.expect("the name is free").at.position.0, 2);
+    });
+}
+
 /// While a sync is under way, half as many as the last one served are decided in one transaction, and share the next sync.
 #[test]
 fn what_gathers_beside_a_sync_is_decided_beside_it() {
