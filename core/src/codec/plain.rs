@@ -147,6 +147,17 @@ impl Plain for Ref {
     }
 }
 
+/// The items of a page, which have nothing behind them. `None` for bytes that only the other decoder reads.
+pub(crate) fn page<T: Plain>(mut bytes: &[u8]) -> Option<Vec<T>> {
+    let len = usize::try_from(u64::plain(&mut bytes)?).ok()?;
+    // Each takes a byte at least.
+    let mut items = Vec::with_capacity(len.min(bytes.len()));
+    for _ in 0..len {
+        items.push(T::plain(&mut bytes)?);
+    }
+    bytes.is_empty().then_some(items)
+}
+
 /// A struct, by its fields in the order in which they are written.
 macro_rules! fields {
     ($($name:ident { $($field:tt: $of:ty,)* })*) => {$(

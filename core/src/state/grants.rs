@@ -9,6 +9,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
+use crate::codec::plain::{self, fields};
 use crate::generation::Generation;
 use crate::id::{GrantNo, Moment, Position, SessionNo, Time};
 use crate::text::Symbol;
@@ -32,8 +33,16 @@ pub struct GrantRow {
     pub before: Option<GrantNo>,
 }
 
+fields! {
+    GrantRow { note: GrantNote, before: Option<GrantNo>, }
+}
+
 impl Item for GrantRow {
     const ROWS: usize = 32;
+
+    fn read_page(bytes: &[u8]) -> Option<Vec<Self>> {
+        plain::page(bytes)
+    }
 
     fn blank() -> Self {
         Self {

@@ -18,7 +18,7 @@ use crate::text::{Text, spread};
 
 use super::Dispatch;
 use super::paged::{Directory, Item, Layout, Paged};
-use super::table::{pack_words, unpack_words};
+use super::table::pack_words;
 
 impl Item for Dispatch {
     const ROWS: usize = 16;
@@ -138,11 +138,6 @@ impl Live {
         self.iter().map(|(number, _)| number)
     }
 
-    /// Themselves, in the order of numbers.
-    pub fn values(&self) -> impl Iterator<Item = &Dispatch> {
-        self.iter().map(|(_, dispatch)| dispatch)
-    }
-
     /// The live dispatch of an item.
     pub(super) fn of_item(&self, item: &[u8]) -> Option<DispatchNo> {
         match self.items.get(item) {
@@ -188,7 +183,9 @@ impl Live {
     pub(super) fn lay_out(&self, layout: &mut Layout) -> Result<(), EncodeError> {
         let mut numbers = Vec::with_capacity(self.len);
         let mut hashes = Vec::with_capacity(self.len);
-        for (place, (number, dispatch)) in self.iter().enumerate() {
+        // What happened since is brought into order once.
+        let all: Vec<_> = self.iter().collect();
+        for (place, (number, dispatch)) in all.iter().enumerate() {
             numbers.push(number.0);
             hashes.push(key(dispatch.item.as_bytes()) | place as u64);
         }
@@ -201,7 +198,7 @@ impl Live {
         if self.own.is_empty() {
             return self.kept.lay_out(layout);
         }
-        layout.list(self.len, self.values())
+        layout.list(self.len, all.into_iter().map(|(_, dispatch)| dispatch))
     }
 
     /// Reads what [`Live::lay_out`] wrote.
@@ -214,8 +211,8 @@ impl Live {
     ) -> Result<Self, DecodeError> {
         let mut words = || -> Result<Vec<u64>, DecodeError> {
             let bytes: Vec<u8> = Decode::decode(decoder)?;
-            let words = bytes.chunks_exact(8).map(unpack_words::<1>);
-            Ok(words.map(|[word]| word).collect())
+            let words = bytes.as_chunks::<8>().0.iter();
+            Ok(words.map(|word| u64::from_le_bytes(*word)).collect())
         };
         let (numbers, hashes) = (words()?, words()?);
         let kept = Paged::find_again(decoder, found)?;

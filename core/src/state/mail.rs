@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use bincode::{Decode, Encode};
 
+use crate::codec::plain::{self, fields};
 use crate::command::Ref;
 use crate::generation::Generation;
 use crate::id::{DispatchNo, EnvelopeNo, Position, SessionNo};
@@ -153,8 +154,28 @@ impl EnvelopeRow {
 
 const ABSENT: u64 = u64::MAX;
 
+fields! {
+    EnvelopeRow {
+        session: SessionNo,
+        generation: Generation,
+        kind: EnvelopeKind,
+        state: EnvelopeState,
+        reason: CancelReason,
+        notice: NoticeKind,
+        from: Option<SessionNo>,
+        dispatch: Option<DispatchNo>,
+        re: Option<Ref>,
+        position: Position,
+        body: Option<BodyId>,
+    }
+}
+
 impl Item for EnvelopeRow {
     const ROWS: usize = 32;
+
+    fn read_page(bytes: &[u8]) -> Option<Vec<Self>> {
+        plain::page(bytes)
+    }
 
     fn blank() -> Self {
         Self::UNUSED

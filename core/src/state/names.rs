@@ -1,5 +1,8 @@
 //! Which session a name leads to.
 
+use alloc::vec::Vec;
+
+use crate::codec::plain;
 use crate::id::SessionNo;
 use crate::text::Symbol;
 
@@ -11,6 +14,10 @@ pub(super) struct Names(pub Paged<Option<SessionNo>>);
 
 impl Item for Option<SessionNo> {
     const ROWS: usize = 256;
+
+    fn read_page(bytes: &[u8]) -> Option<Vec<Self>> {
+        plain::page(bytes)
+    }
 
     fn blank() -> Self {
         None

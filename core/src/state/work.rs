@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use bincode::{Decode, Encode};
 
+use crate::codec::plain::{self, fields};
 use crate::generation::Generation;
 use crate::id::{EnvelopeNo, Moment, Position, SessionNo, Time};
 use crate::path::Scope;
@@ -105,8 +106,22 @@ pub struct Dispatch {
     pub body: Option<Located>,
 }
 
+fields! {
+    DispatchRow {
+        session: SessionNo,
+        generation: Generation,
+        state: DispatchState,
+        opened: Moment,
+        since: Moment,
+    }
+}
+
 impl Item for DispatchRow {
     const ROWS: usize = 32;
+
+    fn read_page(bytes: &[u8]) -> Option<Vec<Self>> {
+        plain::page(bytes)
+    }
 
     fn blank() -> Self {
         Self::UNUSED
@@ -148,5 +163,69 @@ impl Row for DispatchRow {
                 time: Time(st.cast_signed()),
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::command::Ref;
+    use crate::id::{DispatchNo, GrantNo};
+    use crate::state::grants::GrantRow;
+    use crate::state::{EnvelopeRow, GrantNote, Granted};
+
+    fn held<T: Item + PartialEq + core::fmt::Debug>(page: Vec<T>) {
+        let bytes = crate::codec::encode(&page).expect("it encodes");
+        assert_eq!(T::read_page(&bytes).as_ref(), Some(&page));
+        assert_eq!(crate::codec::decode(&bytes), Ok(page));
+        assert!((0..bytes.len()).all(|cut| T::read_page(&bytes[..cut]).is_none()));
+        assert!(T::read_page(&[&bytes[..], &[0]].concat()).is_none());
+    }
+
+    /// Both ways of reading a page of rows read the same; bytes cut short are none.
+    #[test]
+    fn a_page_of_rows_is_read_as_any_other_value_is() {
+        let at = Moment {
+            position: Position(1 << 40),
+            time: Time(-300),
+        };
+        let generation = Generation {
+            incarnation: 1 << 20,
+            number: 70_000,
+        };
+        let dispatch = DispatchRow {
+            session: SessionNo(300),
+            generation,
+            state: DispatchState::Blocked,
+            opened: at,
+            since: at,
+        };
+        held(vec![DispatchRow::UNUSED, dispatch]);
+        let envelope = EnvelopeRow {
+            from: Some(SessionNo(1)),
+            dispatch: Some(DispatchNo(251)),
+            re: Some(Ref::Envelope(EnvelopeNo(65_536))),
+            position: at.position,
+            body: Some(BodyId(3)),
+            ..EnvelopeRow::UNUSED
+        };
+        let re = Some(Ref::Dispatch(DispatchNo(7)));
+        held(vec![
+            EnvelopeRow::UNUSED,
+            envelope,
+            EnvelopeRow { re, ..envelope },
+        ]);
+        let note = GrantNote {
+            generation,
+            how: Granted::RolledBack,
+            at,
+            actor: Some(Symbol::of(9)),
+            reason: None,
+        };
+        let before = Some(GrantNo(0));
+        held(vec![GrantRow { note, before }, GrantRow::blank()]);
+        held(vec![None, Some(SessionNo(u64::MAX)), Some(SessionNo(0))]);
     }
 }

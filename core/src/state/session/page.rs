@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use bincode::Decode;
 
-use crate::codec::plain::{Plain, fields};
+use crate::codec::plain::{self, Plain, fields};
 use crate::codec::split;
 use crate::generation::{Epoch, Generation};
 use crate::history::Point;
@@ -20,9 +20,8 @@ use crate::text::Symbol;
 use super::{Earlier, GrantNote, Granted, Holder, Session};
 
 /// The sessions of a page. `None` for bytes that are none, or that only the other decoder reads.
-pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Session>> {
-    let sessions = list(&mut bytes)?;
-    bytes.is_empty().then_some(sessions)
+pub(super) fn read(bytes: &[u8]) -> Option<Vec<Session>> {
+    plain::page(bytes)
 }
 
 /// A value that every session has.

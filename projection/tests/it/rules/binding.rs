@@ -157,7 +157,7 @@ fn an_item_has_at_most_one_binding_at_any_position() {
     for entry in scene.entries() {
         projector.feed(&entry, &mut []);
         let state = projector.state();
-        let mut items: Vec<_> = state.live.values().map(|d| d.item.clone()).collect();
+        let mut items: Vec<_> = state.live.iter().map(|(_, d)| d.item.clone()).collect();
         items.sort();
         items.dedup();
         assert_eq!(items.len(), state.live.len());

@@ -57,7 +57,8 @@ fn a_grant_records_who_holds_and_where() {
     let checkout = session.checkout.expect("it said one");
     assert_eq!(text(checkout.path), here.to_str().expect("text"));
     assert!(!checkout.anchors.is_empty(), "directories are identified");
-    let writes = &state.live.values().next().expect("live").writes;
+    let (_, dispatch) = state.live.iter().next().expect("live");
+    let writes = &dispatch.writes;
     let writes: Vec<_> = writes.iter().map(|w| text(w.path)).collect();
     assert_eq!(writes, ["/w/a", "/w/b"]);
 }

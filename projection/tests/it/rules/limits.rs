@@ -315,7 +315,7 @@ fn paths_are_limited() {
         .expect("at the limit");
     let state = scene.another().view(Clone::clone).expect("it reads");
     assert!(state == scene.state());
-    let live = state.live.values().last().expect("it is live");
+    let (_, live) = state.live.iter().last().expect("it is live");
     assert_eq!(live.writes.len(), SCOPES_MAX);
     assert!(live.writes.iter().all(|w| w.anchors.len() == ANCHORS_MAX));
     let frame = scene.all().pop().expect("there");
