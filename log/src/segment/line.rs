@@ -170,14 +170,13 @@ impl Segments {
     /// # Errors
     /// As [`Segment::open`]; [`Error::ForeignStore`] when it belongs to another.
     pub fn get(&self, name: SegmentName, store: StoreId) -> Result<Arc<Segment>, Error> {
-        if let Some(segment) = self
-            .open
-            .lock()
-            .iter()
-            .find(|segment| segment.name() == name)
-        {
-            return Ok(segment.clone());
+        let mut open = self.open.lock();
+        if let Some(at) = open.iter().position(|segment| segment.name() == name) {
+            // The one that was not asked for longest is let go first: hardly ever the newest.
+            open[at..].rotate_left(1);
+            return Ok(open[open.len() - 1].clone());
         }
+        drop(open);
         let segment = Segment::open(&*self.dir, name, self.access)?;
         let found = segment.header().store;
         if found != store {
