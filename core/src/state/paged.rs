@@ -8,11 +8,8 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
-use core::ops::{Index, IndexMut};
 
 use bincode::de::Decoder;
-use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 use once_cell::race::OnceBox;
@@ -20,6 +17,14 @@ use once_cell::race::OnceBox;
 use crate::codec;
 
 use super::table::{Packed, Sink};
+
+mod items;
+mod note;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub use items::Iter;
+pub use note::{Note, find_again, lay_out};
 
 /// What can stand in pages.
 pub trait Item: Clone + Encode + Decode<()> {
@@ -249,11 +254,7 @@ impl<T: Item> Paged<T> {
 
     /// Every item in order.
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter {
-            paged: self,
-            page: [].iter(),
-            next: 0,
-        }
+        Iter::of(self)
     }
 
     /// As [`State::put_away_in`](super::State::put_away_in).
@@ -419,52 +420,6 @@ impl<T: Item> Paged<T> {
     }
 }
 
-/// What programs keep of their own in pages: some numbers, and a text.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Encode, Decode)]
-pub struct Note {
-    /// The numbers.
-    pub words: [u64; 8],
-    /// The text.
-    pub text: Box<[u8]>,
-}
-
-impl Item for Note {
-    const ROWS: usize = 16;
-
-    fn blank() -> Self {
-        Self::default()
-    }
-}
-
-/// Writes lists of notes down in pages.
-///
-/// # Errors
-/// When a page cannot be had any more, or one is too long.
-pub fn lay_out(lists: &[&Paged<Note>]) -> Result<Layout, codec::Error> {
-    let mut layout = Layout::default();
-    let laid = lists.iter().try_for_each(|list| list.lay_out(&mut layout));
-    laid.map_err(codec::Error::encoding)?;
-    Ok(layout)
-}
-
-/// Reads what [`lay_out`] wrote of as many lists, and how many bytes their pages take, which stand on `shelf`.
-///
-/// # Errors
-/// For any other bytes than the head of such a layout.
-pub fn find_again<const LISTS: usize>(
-    head: &[u8],
-    shelf: Arc<dyn Shelf>,
-) -> Result<([Paged<Note>; LISTS], u64), codec::Error> {
-    codec::read_with(head, |decoder| {
-        let mut found = Directory::of(shelf);
-        let mut lists = core::array::from_fn(|_| Paged::default());
-        for list in &mut lists {
-            *list = Paged::find_again(decoder, &mut found)?;
-        }
-        Ok((lists, found.bytes()))
-    })
-}
-
 /// Pages as they are written down, and the directory of them.
 #[derive(Default)]
 pub struct Layout {
@@ -558,192 +513,5 @@ impl Directory {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.begin
-    }
-}
-
-/// Items in order.
-pub struct Iter<'a, T> {
-    paged: &'a Paged<T>,
-    page: core::slice::Iter<'a, T>,
-    /// The page behind that one.
-    next: usize,
-}
-
-impl<'a, T: Item> Iterator for Iter<'a, T> {
-    type Item = &'a T;
-
-    fn next(&mut self) -> Option<&'a T> {
-        loop {
-            if let Some(item) = self.page.next() {
-                return Some(item);
-            }
-            self.page = self.paged.page(self.next)?.iter();
-            self.next += 1;
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let behind = self.paged.len.saturating_sub(self.next * T::ROWS);
-        let left = self.page.len() + behind;
-        (left, Some(left))
-    }
-}
-
-impl<T: Item> ExactSizeIterator for Iter<'_, T> {}
-
-impl<'a, T: Item> IntoIterator for &'a Paged<T> {
-    type Item = &'a T;
-    type IntoIter = Iter<'a, T>;
-
-    fn into_iter(self) -> Iter<'a, T> {
-        self.iter()
-    }
-}
-
-impl<T: Item> FromIterator<T> for Paged<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        let mut paged = Self::default();
-        items.into_iter().for_each(|item| paged.push(item));
-        paged
-    }
-}
-
-/// # Panics
-/// For a number that no item has.
-impl<T: Item> Index<usize> for Paged<T> {
-    type Output = T;
-
-    fn index(&self, number: usize) -> &T {
-        self.get(number).expect("a number that was given")
-    }
-}
-
-/// # Panics
-/// For a number that no item has.
-impl<T: Item> IndexMut<usize> for Paged<T> {
-    fn index_mut(&mut self, number: usize) -> &mut T {
-        self.get_mut(number).expect("a number that was given")
-    }
-}
-
-impl<T: Item + PartialEq> PartialEq for Paged<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.len == other.len && self.iter().eq(other.iter())
-    }
-}
-
-impl<T: Item + fmt::Debug> fmt::Debug for Paged<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-/// As a list of the items: what a digest of a state is made of.
-impl<T: Item> Encode for Paged<T> {
-    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        (self.len as u64).encode(encoder)?;
-        self.iter().try_for_each(|item| item.encode(encoder))
-    }
-}
-
-impl<T: Item> Decode<()> for Paged<T> {
-    fn decode<D: Decoder<Context = ()>>(decoder: &mut D) -> Result<Self, DecodeError> {
-        Ok(Vec::<T>::decode(decoder)?.into_iter().collect())
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-
-    /// Pages in memory.
-    pub struct InMemory(Vec<u8>);
-
-    impl InMemory {
-        /// A shelf of those.
-        pub fn of(pages: Vec<u8>) -> Arc<dyn Shelf> {
-            Arc::new(Self(pages))
-        }
-    }
-
-    #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
-    struct Number(u64);
-
-    impl Item for Number {
-        const ROWS: usize = 4;
-        const AWAY_PAGES: usize = 3;
-
-        fn blank() -> Self {
-            Self(0)
-        }
-    }
-
-    /// Where pages are put away: in memory too, if there is room.
-    struct Aside {
-        has_room: bool,
-    }
-
-    impl Sink for Aside {
-        fn put_away(&self, bytes: &[u8]) -> Option<Arc<dyn Packed>> {
-            let bytes = self.has_room.then(|| Box::<[u8]>::from(bytes))?;
-            Some(Arc::new(bytes))
-        }
-    }
-
-    /// Items are the same whatever was put away, written to since, shared and written down.
-    #[test]
-    fn pages_are_the_same_whether_put_away_or_not() {
-        let laid_out = |paged: &Paged<Number>| {
-            let mut layout = Layout::default();
-            paged.lay_out(&mut layout).expect("it is laid out");
-            (layout.head, layout.pages)
-        };
-        for has_room in [false, true] {
-            let (mut kept, mut away) = (Paged::default(), Paged::default());
-            away.put_away_in(&(Arc::new(Aside { has_room }) as Arc<dyn Sink>));
-            for n in 0..100 {
-                for paged in [&mut kept, &mut away] {
-                    paged.push(Number(n));
-                    if n % 7 == 0 {
-                        paged[n as usize / 2].0 += 1000;
-                    }
-                }
-                if n % 31 == 0 {
-                    away.share();
-                }
-                assert_eq!(laid_out(&away), laid_out(&kept));
-            }
-            let put = away.pages.iter();
-            let put = put.filter(|page| matches!(page, Page::Kept(kept) if kept.away.is_some()));
-            assert_eq!(put.count() > 0, has_room);
-            assert_eq!(away, kept);
-        }
-    }
-
-    /// What was written down once and not written to since is taken over.
-    #[test]
-    fn only_what_was_written_to_is_encoded_again() {
-        let anew = |paged: &Paged<Number>| {
-            let mut layout = Layout::default();
-            paged.lay_out(&mut layout).expect("it is laid out");
-            layout.anew
-        };
-        let mut paged: Paged<Number> = (0..40).map(Number).collect();
-        paged.share();
-        let whole = anew(&paged);
-        assert_eq!(anew(&paged), 0);
-        paged[17].0 += 1;
-        paged.share();
-        let page = anew(&paged);
-        assert!(page > 0 && page * 5 < whole, "{page} of {whole}");
-        assert_eq!(anew(&paged), 0);
-    }
-
-    impl Shelf for InMemory {
-        fn page(&self, at: Span) -> Option<&[u8]> {
-            let begin = usize::try_from(at.begin).ok()?;
-            let page = self.0.get(begin..begin + at.bytes as usize)?;
-            (crc32fast::hash(page) == at.check).then_some(page)
-        }
     }
 }
