@@ -37,8 +37,8 @@ fn the_demo_fails_without_the_generation_check() {
     assert!(said.contains("the stale report is refused"), "{said}");
 }
 
-/// A build of this binary with a bug planted. It has a build directory of its own, because the flag that
-/// plants it changes every package.
+/// A build of this binary with a bug planted, without what the demo does not need. It has a build directory of its own,
+/// because the flag that plants it changes every package.
 fn planted_binary(bug: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
     let built = Command::new(env!("CARGO"))
@@ -49,6 +49,7 @@ fn planted_binary(bug: &str) -> PathBuf {
             "tenure",
             "--bin",
             "tenure",
+            "--no-default-features",
         ])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .env("CARGO_TARGET_DIR", &target)
