@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::exit::{Cause, Exit};
 use crate::fault::{Fault, Stop};
 use crate::output::{DIM, Object};
+use crate::served;
 
 /// What a session name may be cut to where a command only looks.
 const PREFIX_BYTES_MIN: usize = 6;
@@ -150,5 +151,10 @@ fn looking<R>(
     look: impl FnOnce(Lens<'_>) -> Result<R, tenure_projection::error::Error>,
 ) -> Result<R, Stop> {
     let store = ctx.reading()?;
-    ctx.look(&store, look)
+    let looked = ctx.look(&store, look);
+    if !served::is_for_another() {
+        // A state is as large as everything that is open, and this process ends soon: it is not given back piece by piece.
+        std::mem::forget(store);
+    }
+    looked
 }

@@ -12,7 +12,7 @@ mod wire;
 
 #[cfg(feature = "mcp")]
 pub use caller::{Caller, on_behalf};
-pub use caller::{host_process, input, place, settle, variable};
+pub use caller::{host_process, input, is_for_another, place, settle, variable};
 pub use client::{Hooked, ask, relay};
 pub use http::Web;
 #[cfg(feature = "mcp")]

@@ -57,6 +57,12 @@ fn current() -> Option<Rc<Caller>> {
     CALLER.with_borrow(Clone::clone)
 }
 
+/// Whether this thread carries a command out for another process, or for the agent of a long-lived one.
+#[must_use]
+pub fn is_for_another() -> bool {
+    current().is_some()
+}
+
 /// The process that whoever asked said a hook's agent host is; `None` where this process asks for itself.
 #[must_use]
 pub fn host_process() -> Option<Bearing> {

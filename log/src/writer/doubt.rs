@@ -137,23 +137,14 @@ pub(super) fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error
         late: Vec::new(),
         writer: Live::Gone,
     };
-    let mut verdict = plan(&found);
-    if matches!(verdict.judgement, Judgement::Damaged(_)) && durable < published {
-        found.slot = durable;
-        let lesser = plan(&found);
-        if !matches!(lesser.judgement, Judgement::Damaged(_)) {
-            // Frames that were published and never durable are gone: the file system was shut down and mounted again
-            // within this boot, and had written the page and not the frames. Nobody was told that they are there. Their
-            // positions are given again by a new epoch, which whoever lives after all has to read from.
-            let newest = lineage.newest.as_ref().map(|header| header.epoch);
-            if newest == Some(held.word.epoch) {
-                raise_to(&site.locks, control, Epoch(held.word.epoch.0 + 1))?;
-                return Ok(None);
-            }
-            verdict = lesser;
-        }
+    let (judgement, is_ahead) = judged(&mut found, durable);
+    let newest_epoch = lineage.newest.as_ref().map(|header| header.epoch);
+    if is_ahead && newest_epoch == Some(held.word.epoch) {
+        // The positions that are gone are given again by a new epoch, which whoever lives after all has to read from.
+        raise_to(&site.locks, control, Epoch(held.word.epoch.0 + 1))?;
+        return Ok(None);
     }
-    let (end, repair) = match verdict.judgement {
+    let (end, repair) = match judgement {
         Judgement::Obstructed(obstacles) => {
             return Err(obstacles
                 .first()
@@ -179,6 +170,21 @@ pub(super) fn look(site: &Site, held: &Held<'_>) -> Result<Option<Ending>, Error
         filled,
     };
     Ok(Some(Ending { view, repair }))
+}
+
+/// What is found, and whether the page is ahead of the log: frames that it says were published, and not that they were
+/// durable, are gone. The file system was shut down and mounted again within this boot, and had written the page and not the
+/// frames. Nobody was told that they are there, so the page counts only as far as it says that something was durable.
+fn judged(found: &mut Found, durable: Position) -> (Judgement, bool) {
+    let judgement = plan(found).judgement;
+    if durable >= found.slot || !matches!(judgement, Judgement::Damaged(_)) {
+        return (judgement, false);
+    }
+    found.slot = durable;
+    match plan(found).judgement {
+        Judgement::Damaged(_) => (judgement, false),
+        lesser => (lesser, true),
+    }
 }
 
 /// The newest segment, the offset of its last frame before any break, and what it holds.
