@@ -30,6 +30,9 @@ struct Arguments {
     /// Only this rig; may be repeated
     #[arg(long, value_name = "NAME")]
     rig: Vec<String>,
+    /// Every rig but this one; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "rig")]
+    without: Vec<String>,
     /// The `tenure` program to try [default: built by cargo]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -43,7 +46,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         return Ok(ExitCode::SUCCESS);
     }
     let arguments = Arguments::parse();
-    let rigs = rigs(&arguments.rig)?;
+    let left_out = named(&arguments.without)?;
+    let mut rigs = match arguments.rig.is_empty() {
+        true => RIGS.iter().collect(),
+        false => named(&arguments.rig)?,
+    };
+    rigs.retain(|rig| left_out.iter().all(|left| left.name != rig.name));
     let order = Order {
         tier: Tier::from_number(arguments.tier).ok_or("a tier is 0, 1 or 2")?,
         seed: arguments.seed,
@@ -89,10 +97,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-fn rigs(names: &[String]) -> Result<Vec<&'static Rig>, String> {
-    if names.is_empty() {
-        return Ok(RIGS.iter().collect());
-    }
+fn named(names: &[String]) -> Result<Vec<&'static Rig>, String> {
     let find = |name: &String| {
         let known: Vec<_> = RIGS.iter().map(|rig| rig.name).collect();
         let rig = RIGS.iter().find(|rig| rig.name == name);

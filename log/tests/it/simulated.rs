@@ -355,7 +355,8 @@ fn processes_killed_and_stopped_at_any_step_lose_and_double_nothing() {
 #[test]
 fn what_is_acknowledged_among_other_writers_is_synced_at_that_moment() {
     let mut judged = 0;
-    for seed in seeds(120) {
+    // One seed in thirty shows a writer that publishes while another syncs and is told first.
+    for seed in seeds(500) {
         let (sim, told) = (Sim::new(seed), Told::default());
         let _context = Context(format!("seed {seed}"));
         let cuts = Mutex::new(Vec::new());
