@@ -6,6 +6,7 @@
 
 pub mod figures;
 pub mod machine;
+pub mod options;
 pub mod ours;
 pub mod page;
 pub mod reading;

@@ -63,12 +63,6 @@ impl Context {
         }
     }
 
-    /// Whether a command of another process is carried out.
-    #[must_use]
-    pub fn is_serving(&self) -> bool {
-        self.served.is_some()
-    }
-
     /// The same for another command, which prints to `out`: on a store that is kept open, where there is one.
     #[cfg(feature = "mcp")]
     #[must_use]

@@ -151,7 +151,7 @@ impl Args {
     /// When a server that answers it for another process cannot keep the answer; else none: what fails is answered too.
     pub fn run(self, ctx: &mut Context) -> Result<Exit, Stop> {
         let unread = Listener::unread(&self);
-        let asked_for = ctx.is_serving();
+        let asked_for = served::is_for_another();
         if !asked_for {
             answer_panics(unread.clone());
         }
@@ -196,10 +196,9 @@ fn relayed(ctx: &Context, payload: &Payload, bytes: &[u8], bound: Duration) -> O
     let hooked = Hooked {
         payload: bytes,
         host: payload.host.as_str(),
-        bearing: act::hosting(ctx, payload.host).ok()?,
         bound,
     };
-    served::relay(ctx, hooked)
+    served::relay(ctx, hooked, || act::hosting(ctx, payload.host).ok())
 }
 
 /// A fault of ours is answered by the policy too, and ends as every answer does.

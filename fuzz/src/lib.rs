@@ -5,3 +5,4 @@ pub mod hammer;
 pub mod mutate;
 pub mod rig;
 pub mod targets;
+pub mod unwritten;

@@ -15,16 +15,17 @@ use tenure_core::id::{Moment, Name, Position, Time, Token};
 use tenure_core::state::State;
 use tenure_log::bundle::{Heading, unpack};
 use tenure_log::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
-use tenure_log::frame::{Draft, FrameRef};
 use tenure_log::inspect::{Entry, inspect_all};
 use tenure_log::look::Copied;
-use tenure_log::position::{Incarnation, Position as LogPosition, Receipt};
-use tenure_log::salvage::{self, Lost, Scribe};
+use tenure_log::position::{Position as LogPosition, Receipt};
+use tenure_log::salvage;
 use tenure_log::scan::{Checks, Step, Walk};
 use tenure_log::storage::Storage;
 use tenure_log::storage::disk::Disk;
 use tenure_log::verify::{Options, verify};
 use tenure_projection::transcript;
+
+use crate::unwritten::Unwritten;
 
 /// A target: its name, which is that of its corpus too, and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -102,9 +103,17 @@ pub fn store(data: &[u8]) {
     listed.expect("files in memory can be listed");
     assert!(report.coverage.frames <= frames, "a judged frame is listed");
     let storage: Arc<dyn Storage> = Arc::new(Disk);
-    let mut scribe = InOrder::default();
+    // Frames come in the order of their positions.
+    let (mut last, mut kept) = (LogPosition::ZERO, 0);
+    let mut scribe = Unwritten::new(|frame| {
+        let position = frame.header.position;
+        assert!(position > last, "{position} is kept behind {last}");
+        last = position;
+        kept += 1;
+        true
+    });
     if let Ok(report) = salvage::salvage(&files, &storage, None, &mut scribe) {
-        assert_eq!(report.frames, scribe.frames, "what is kept is counted");
+        assert_eq!(report.frames, kept, "what is kept is counted");
     }
 }
 
@@ -126,37 +135,6 @@ fn copied(data: &[u8]) -> Copied {
         rest = behind;
     }
     files
-}
-
-/// Holds that frames come in the order of their positions.
-#[derive(Default)]
-struct InOrder {
-    last: LogPosition,
-    frames: u64,
-}
-
-impl Scribe for InOrder {
-    fn keeps(&mut self, frame: &FrameRef<'_>) -> bool {
-        let position = frame.header.position;
-        assert!(
-            position > self.last,
-            "{position} is kept behind {}",
-            self.last
-        );
-        self.last = position;
-        self.frames += 1;
-        true
-    }
-
-    fn lost(&mut self, _: LogPosition, _: Incarnation, _: &Lost) -> Draft {
-        Draft::default()
-    }
-
-    fn raised(&mut self, _: &salvage::Report) -> Draft {
-        Draft::default()
-    }
-
-    fn passed(&mut self, _: u64) {}
 }
 
 /// A segment whose frames are folded into one state, whatever they say, as a projector does; and a decision on each. The

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tenure_benches::options::each;
 use tenure_benches::workload::Bodies;
 
 use crate::peers::{self, Peer};
@@ -112,19 +113,17 @@ impl Options {
     ///
     /// # Errors
     /// What is wrong with the first that is.
-    pub fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut options = Self::default();
-        while let Some(name) = arguments.next() {
-            let Some(value) = arguments.next() else {
-                return Err(format!("{name} needs a value, or is unknown"));
-            };
+        each(arguments, |name, value| {
             options
-                .take(&name, &value)
+                .take(name, &value)
                 .map_err(|error| format!("{name} {value}: {error}"))?;
-            if !["--dir", "--json", "--markdown", "--tenure"].contains(&name.as_str()) {
+            if !["--dir", "--json", "--markdown", "--tenure"].contains(&name) {
                 options.given += &format!(" {name} {value}");
             }
-        }
+            Ok(())
+        })?;
         Ok(options)
     }
 

@@ -74,23 +74,26 @@ pub fn ask(ctx: &mut Context, command: &Command) -> Result<Option<Exit>, Stop> {
 }
 
 /// What a hook asks with.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Hooked<'a> {
     /// What the agent host sent.
     pub payload: &'a [u8],
     /// The host, as an argument of this program.
     pub host: &'a str,
-    /// Its process.
-    pub bearing: Bearing,
     /// How long its host waits. Half of that is the server's, and half is left for the files.
     pub bound: Duration,
 }
 
-/// Has a server answer a hook: what is printed. `None` where no server did.
+/// Has a server answer a hook: what is printed. `None` where no server did. The host's process is looked for only where a
+/// server is.
 #[must_use]
-pub fn relay(ctx: &Context, hooked: Hooked<'_>) -> Option<String> {
+pub fn relay(
+    ctx: &Context,
+    hooked: Hooked<'_>,
+    bearing: impl FnOnce() -> Option<Bearing>,
+) -> Option<String> {
     let mut server = Connection::of(ctx)?;
-    let mut request = request(ctx, Some(hooked.bearing))?;
+    let mut request = request(ctx, Some(bearing()?))?;
     if !request.args.iter().any(|arg| arg.starts_with("--host")) {
         request
             .args

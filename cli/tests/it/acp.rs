@@ -1,11 +1,12 @@
 //! A client and an agent of the Agent Client Protocol, with the program in between: processes of their own.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::BufRead;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::agents::checkout;
+use crate::lines::Lines;
 use crate::terminal::Terminal;
 
 const AGENT: &str = include_str!("acp/agent.py");
@@ -13,9 +14,7 @@ const REFUSED: i64 = -32050;
 
 /// A client with its agent.
 struct Client {
-    child: Child,
-    into: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    lines: Lines,
     asked: u64,
 }
 
@@ -25,33 +24,8 @@ impl Client {
         std::fs::write(&script, AGENT).expect("it writes");
         let script = script.to_str().expect("UTF-8");
         let args = [&["acp"], before, &["--", "python3", script]].concat();
-        let mut child = user
-            .command(&args)
-            .envs(env.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it runs");
-        let into = child.stdin.take();
-        let from = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self {
-            child,
-            into,
-            from,
-            asked: 0,
-        }
-    }
-
-    fn says(&mut self, line: &str) {
-        let into = self.into.as_mut().expect("it was not closed");
-        writeln!(into, "{line}").expect("it listens");
-    }
-
-    fn hears(&mut self) -> Value {
-        let mut line = String::new();
-        self.from.read_line(&mut line).expect("it reads");
-        assert!(!line.is_empty(), "nothing more is said");
-        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
+        let lines = Lines::start(user.command(&args).envs(env.iter().copied()));
+        Self { lines, asked: 0 }
     }
 
     /// Asks, answers what the agent asks meanwhile, and gives the answer.
@@ -59,15 +33,15 @@ impl Client {
         self.asked += 1;
         let id = self.asked;
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.says(&line.to_string());
+        self.lines.says(&line.to_string());
         loop {
-            let heard = self.hears();
+            let heard = self.lines.hears();
             if heard["id"] == id && heard.get("method").is_none() {
                 return heard;
             }
             let answer =
                 json!({"jsonrpc": "2.0", "id": heard["id"], "result": {"seen": heard["params"]}});
-            self.says(&answer.to_string());
+            self.lines.says(&answer.to_string());
         }
     }
 
@@ -94,17 +68,7 @@ impl Client {
     }
 
     fn ends(mut self) -> i32 {
-        self.into.take();
-        let status = self.child.wait().expect("it ends");
-        status.code().unwrap_or(-1)
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.lines.ends().code().unwrap_or(-1)
     }
 }
 
@@ -139,7 +103,7 @@ fn a_session_of_the_protocol_is_one_of_the_ledger() {
     assert_eq!(shown["labels"], json!({"host": "acp"}));
     assert_eq!(shown["holder"]["engine"], "claude");
     assert_eq!(shown["checkout"], json!(top), "{shown}");
-    assert_ne!(holder(&user, "sess-1"), u64::from(first.child.id()));
+    assert_ne!(holder(&user, "sess-1"), u64::from(first.lines.child.id()));
 
     let told = first.prompt("sess-1", "env");
     assert_eq!(
@@ -156,11 +120,11 @@ fn a_session_of_the_protocol_is_one_of_the_ledger() {
     // It goes on for the first, and ends with it. What an agent says that is no message goes on too.
     let noise = json!({"id": 99, "method": "session/prompt",
         "params": {"sessionId": "sess-1", "prompt": [{"text": "noise"}]}});
-    first.says(&noise.to_string());
+    first.lines.says(&noise.to_string());
     let mut line = String::new();
-    first.from.read_line(&mut line).expect("it reads");
+    first.lines.from.read_line(&mut line).expect("it reads");
     assert_eq!(line, "this is no JSON\n");
-    assert_eq!(first.hears()["result"]["stopReason"], "end_turn");
+    assert_eq!(first.lines.hears()["result"]["stopReason"], "end_turn");
     assert_eq!(first.ends(), 0);
     let answer = second.gets("session/load", json!({"sessionId": "sess-1", "cwd": top}));
     assert_eq!(answer["_meta"]["tenure"]["generation"], 2);
@@ -297,7 +261,9 @@ fn what_ends_is_given_back() {
     agent.gets("session/new", json!({"cwd": top}));
     let file = format!("{top}/b.rs");
     agent.prompt("sess-2", &format!("write {file}"));
-    agent.says(&json!({"jsonrpc": "2.0", "method": "exit", "params": {"code": 7}}).to_string());
+    agent
+        .lines
+        .says(&json!({"jsonrpc": "2.0", "method": "exit", "params": {"code": 7}}).to_string());
     assert_eq!(agent.ends(), 7, "the agent's own code");
     let left = user.json("show sess-2");
     assert_eq!(
@@ -343,14 +309,14 @@ fn what_cannot_be_judged_does_not_go_on() {
         ),
         (r#"{"id":9,"method":7}"#, -32600),
     ] {
-        agent.says(line);
-        let heard = agent.hears();
+        agent.lines.says(line);
+        let heard = agent.lines.hears();
         assert_eq!(heard["error"]["code"], code, "{line}: {heard}");
     }
     let long = format!("{}\n{prompt}", "x".repeat((64 << 20) + 1));
-    agent.says(&long);
-    assert_eq!(agent.hears()["error"]["code"], -32600);
-    assert_eq!(agent.hears()["result"]["stopReason"], "end_turn");
+    agent.lines.says(&long);
+    assert_eq!(agent.lines.hears()["error"]["code"], -32600);
+    assert_eq!(agent.lines.hears()["result"]["stopReason"], "end_turn");
 }
 
 /// S5: in a sealed store the agent's process acts with the secret of its grant, and no message has it.

@@ -15,6 +15,7 @@ mod guard;
 mod histories;
 mod hostile;
 mod inspect;
+mod lines;
 mod live;
 mod looking;
 mod loss;

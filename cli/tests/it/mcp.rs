@@ -5,22 +5,19 @@ mod data;
 mod hostile;
 mod life;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::agents::checkout;
+use crate::lines::Lines;
 use crate::terminal::Terminal;
 
 /// A client with its server.
 struct Client {
-    child: Child,
-    into: Option<ChildStdin>,
-    from: Box<dyn BufRead>,
+    lines: Lines,
     asked: u64,
-    /// Everything that it was told, as it came.
-    heard: String,
 }
 
 impl Client {
@@ -33,7 +30,9 @@ impl Client {
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client_info}),
         );
         assert_eq!(begun["result"]["serverInfo"]["name"], "tenure", "{begun}");
-        client.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client
+            .lines
+            .says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         client
     }
 
@@ -42,40 +41,16 @@ impl Client {
         if let Some(token) = token {
             command.env("TENURE_TOKEN_FILE", user.file(token));
         }
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs");
-        Self {
-            into: child.stdin.take(),
-            from: Box::new(BufReader::new(child.stdout.take().expect("a pipe"))),
-            child,
-            asked: 0,
-            heard: String::new(),
-        }
-    }
-
-    fn says(&mut self, line: &str) {
-        let into = self.into.as_mut().expect("it was not closed");
-        writeln!(into, "{line}").expect("it listens");
-    }
-
-    fn hears(&mut self) -> Value {
-        let mut line = String::new();
-        self.from.read_line(&mut line).expect("it reads");
-        assert!(!line.is_empty(), "nothing more is said");
-        self.heard.push_str(&line);
-        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
+        let lines = Lines::start(command.stderr(Stdio::piped()));
+        Self { lines, asked: 0 }
     }
 
     fn asks(&mut self, method: &str, params: Value) -> Value {
         self.asked += 1;
         let id = self.asked;
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.says(&line.to_string());
-        let heard = self.hears();
+        self.lines.says(&line.to_string());
+        let heard = self.lines.hears();
         assert_eq!(heard["id"], id, "{heard}");
         heard
     }
@@ -105,21 +80,12 @@ impl Client {
 
     /// Closes its end; how the server ended, and what it left to say on either stream.
     fn ends(mut self) -> (Option<i32>, String) {
-        self.into.take();
-        let status = self.child.wait().expect("it ends");
+        let status = self.lines.ends();
         let mut left = String::new();
-        self.from.read_to_string(&mut left).expect("it reads");
-        let err = self.child.stderr.as_mut().expect("a pipe");
+        self.lines.from.read_to_string(&mut left).expect("it reads");
+        let err = self.lines.child.stderr.as_mut().expect("a pipe");
         err.read_to_string(&mut left).expect("it reads");
         (status.code(), left)
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

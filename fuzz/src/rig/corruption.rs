@@ -8,21 +8,19 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use tenure_log::frame::{Draft, FrameRef};
 use tenure_log::journal::segment::SegmentLog;
-use tenure_log::position::{Incarnation, Position};
-use tenure_log::salvage::{self, Lost, Scribe};
+use tenure_log::salvage;
 use tenure_log::storage::Storage;
 use tenure_log::storage::disk::Disk;
 use tenure_log::verify::{Options, Outcome as Verdict, verify};
 
 use super::{Figures, Order, Outcome, side_by_side};
+use crate::unwritten::Unwritten;
 
 mod change;
 mod image;
 
 use change::{Change, Found, changes};
-use image::Written;
 
 pub(super) use image::Image;
 
@@ -98,17 +96,24 @@ fn judge(
         let said = report.outcome;
         broken.push(format!("verify says {said} of a change in {found:?}"));
     }
-    let mut scribe = Keeping::new(&image.frames);
+    let (mut kept, mut invented) = (vec![false; image.frames.len()], 0u64);
+    let mut scribe = Unwritten::new(|frame| {
+        let at = (frame.header.position.0 - 1) as usize;
+        match image.frames.get(at) {
+            Some(written) if written.is(frame) => kept[at] = true,
+            _ => invented += 1,
+        }
+        true
+    });
     let storage: Arc<dyn Storage> = Arc::new(Disk);
     let salvaged = salvage::salvage(&changed.files, &storage, None, &mut scribe);
-    if scribe.invented > 0 {
-        let invented = scribe.invented;
+    if invented > 0 {
         broken.push(format!(
             "a salvage keeps {invented} frames that nobody wrote"
         ));
     }
     if salvaged.is_ok() && change.leaves_places() {
-        let lost = image.still_whole(changed, &scribe.kept);
+        let lost = image.still_whole(changed, &kept);
         if let [first, ..] = &*lost {
             let count = lost.len();
             broken.push(format!(
@@ -148,42 +153,4 @@ fn open(image: &Image, change: Change, figures: &mut Figures) -> Result<(), Box<
         }
     }
     Ok(())
-}
-
-/// Keeps what is good, and holds it against what was written.
-struct Keeping<'w> {
-    written: &'w [Written],
-    kept: Vec<bool>,
-    invented: u64,
-}
-
-impl<'w> Keeping<'w> {
-    fn new(written: &'w [Written]) -> Self {
-        Self {
-            written,
-            kept: vec![false; written.len()],
-            invented: 0,
-        }
-    }
-}
-
-impl Scribe for Keeping<'_> {
-    fn keeps(&mut self, frame: &FrameRef<'_>) -> bool {
-        let at = (frame.header.position.0 - 1) as usize;
-        match self.written.get(at) {
-            Some(written) if written.is(frame) => self.kept[at] = true,
-            _ => self.invented += 1,
-        }
-        true
-    }
-
-    fn lost(&mut self, _: Position, _: Incarnation, _: &Lost) -> Draft {
-        Draft::default()
-    }
-
-    fn raised(&mut self, _: &salvage::Report) -> Draft {
-        Draft::default()
-    }
-
-    fn passed(&mut self, _: u64) {}
 }

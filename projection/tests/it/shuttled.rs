@@ -189,6 +189,18 @@ fn answered(journal: &Scheduled, done: &Done) {
     assert!(is_durable, "answered {at} before it was durable");
 }
 
+/// Three threads of one store, each with a name of its own, to their end.
+fn three(journal: &Arc<Scheduled>, store: &Store, writes: fn(&Scheduled, &Store, &str)) {
+    let spawn = |name: &'static str| {
+        let (journal, store) = (journal.clone(), store.clone());
+        thread::spawn(move || writes(&journal, &store, name))
+    };
+    let writers = ["api", "web", "ops"].map(spawn);
+    for writer in writers {
+        writer.join().expect("it is answered");
+    }
+}
+
 /// Nothing in the log was refused by the rules, and it has so many frames.
 fn stands(journal: &Scheduled, store: &Store, frames: u64) {
     let mut replay = Projector::new();
@@ -204,21 +216,12 @@ fn threads_of_one_store_are_all_answered_when_it_is_durable() {
     played(|| {
         let journal = Scheduled::new();
         let store = journal.store();
-        let writers: Vec<_> = ["api", "web", "ops"]
-            .into_iter()
-            .map(|name| {
-                let (journal, store) = (journal.clone(), store.clone());
-                thread::spawn(move || {
-                    let done = store.execute(register(name)).expect("the name is free");
-                    answered(&journal, &done);
-                    let done = store.execute(note(&granted(&done))).expect("it is current");
-                    answered(&journal, &done);
-                })
-            })
-            .collect();
-        for writer in writers {
-            writer.join().expect("it is answered");
-        }
+        three(&journal, &store, |journal, store, name| {
+            let done = store.execute(register(name)).expect("the name is free");
+            answered(journal, &done);
+            let done = store.execute(note(&granted(&done))).expect("it is current");
+            answered(journal, &done);
+        });
         stands(&journal, &store, 6);
     });
 }
@@ -269,20 +272,13 @@ fn a_sync_that_fails_strands_nobody() {
         let journal = Scheduled::new();
         let store = journal.store();
         *journal.failing.lock().expect("nobody panicked") = 1;
-        let writers: Vec<_> = ["api", "web", "ops"]
-            .into_iter()
-            .map(|name| {
-                let (journal, store) = (journal.clone(), store.clone());
-                thread::spawn(move || match store.execute(register(name)) {
-                    Ok(done) => answered(&journal, &done),
-                    Err(Failure::Unknown { .. }) => {}
-                    Err(other) => panic!("{other}"),
-                })
-            })
-            .collect();
-        for writer in writers {
-            writer.join().expect("it is answered");
-        }
+        three(&journal, &store, |journal, store, name| {
+            match store.execute(register(name)) {
+                Ok(done) => answered(journal, &done),
+                Err(Failure::Unknown { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        });
         stands(&journal, &store, 3);
     });
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tenure_benches::workload::{Bodies, Crew, SEED};
-use tenure_benches::{ended, machine, ours, page, reading};
+use tenure_benches::{ended, machine, options, ours, page, reading};
 
 use measure::Point;
 use table::Axis;
@@ -58,8 +58,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options {
+fn options(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut chosen = Options {
         events: 1_000_000,
         sessions: 100_000,
         steps: 100_000,
@@ -68,25 +68,21 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
         tenure: None,
         markdown: None,
     };
-    while let Some(name) = arguments.next() {
-        let value = arguments.next();
-        let value = value.ok_or_else(|| format!("{name} needs a value, or is unknown"))?;
-        let number = || {
-            let number = value.parse::<usize>();
-            number.map_err(|error| format!("{name} {value}: {error}"))
-        };
-        match name.as_str() {
-            "--events" => options.events = number()?.max(10_000),
-            "--sessions" => options.sessions = number()?.max(10),
-            "--steps" => options.steps = number()?.max(1),
-            "--bodies" => options.bodies = Bodies::Of(number()?),
-            "--dir" => options.dir = value.into(),
-            "--tenure" => options.tenure = Some(value.into()),
-            "--markdown" => options.markdown = Some(value.into()),
+    options::each(arguments, |name, value| {
+        let number = || options::number(name, &value);
+        match name {
+            "--events" => chosen.events = number()?.max(10_000),
+            "--sessions" => chosen.sessions = number()?.max(10),
+            "--steps" => chosen.steps = number()?.max(1),
+            "--bodies" => chosen.bodies = Bodies::Of(number()?),
+            "--dir" => chosen.dir = value.into(),
+            "--tenure" => chosen.tenure = Some(value.into()),
+            "--markdown" => chosen.markdown = Some(value.into()),
             _ => return Err(format!("{name} is no option")),
         }
-    }
-    Ok(options)
+        Ok(())
+    })?;
+    Ok(chosen)
 }
 
 /// Says how much private memory it takes to open a store: in a process of its own, which has done nothing else.

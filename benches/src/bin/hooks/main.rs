@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tenure_benches::figures::round;
 use tenure_benches::workload::{Crew, SEED};
-use tenure_benches::{ended, figures, machine, page, reading};
+use tenure_benches::{ended, figures, machine, options, page, reading};
 
 const USAGE: &str = "\
 hooks [OPTION VALUE]...
@@ -42,9 +42,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+fn options(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut options = Options {
+    let mut chosen = Options {
         events: 1_000_000,
         sessions: 1_000,
         times: 500,
@@ -52,24 +52,20 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
         tenure: own.with_file_name("tenure"),
         markdown: None,
     };
-    while let Some(name) = arguments.next() {
-        let value = arguments.next();
-        let value = value.ok_or_else(|| format!("{name} needs a value, or is unknown"))?;
-        let number = || {
-            let number = value.parse::<usize>();
-            number.map_err(|error| format!("{name} {value}: {error}"))
-        };
-        match name.as_str() {
-            "--events" => options.events = number()?.max(1),
-            "--sessions" => options.sessions = number()?.max(1),
-            "--times" => options.times = number()?.max(1),
-            "--dir" => options.dir = value.into(),
-            "--tenure" => options.tenure = value.into(),
-            "--markdown" => options.markdown = Some(value.into()),
+    options::each(arguments, |name, value| {
+        let number = || options::number(name, &value);
+        match name {
+            "--events" => chosen.events = number()?.max(1),
+            "--sessions" => chosen.sessions = number()?.max(1),
+            "--times" => chosen.times = number()?.max(1),
+            "--dir" => chosen.dir = value.into(),
+            "--tenure" => chosen.tenure = value.into(),
+            "--markdown" => chosen.markdown = Some(value.into()),
             _ => return Err(format!("{name} is no option")),
         }
-    }
-    Ok(options)
+        Ok(())
+    })?;
+    Ok(chosen)
 }
 
 /// A program and the store that it is pointed at.

@@ -64,6 +64,7 @@ fn what_others_wrote_is_marked_as_data() {
     // On the wire nothing stands as it is that a terminal obeys.
     assert!(
         !client
+            .lines
             .heard
             .contains(|c: char| is_hidden(c) && !matches!(c, '\u{200b}' | '\u{e0041}'))
     );
@@ -199,7 +200,7 @@ fn no_answer_has_the_secret() {
                 assert_eq!(said["result"]["structuredContent"]["code"], code, "{said}");
             }
         }
-        let heard = std::mem::take(&mut client.heard);
+        let heard = std::mem::take(&mut client.lines.heard);
         let (code, left) = client.ends();
         assert_eq!(code, Some(0));
         for secret in &secrets {

@@ -51,8 +51,8 @@ fn what_is_no_message_is_told_so() {
     let lines = lines();
     for round in 0..2 {
         for (line, code, id) in &lines {
-            client.says(line);
-            let heard = client.hears();
+            client.lines.says(line);
+            let heard = client.lines.hears();
             let line: String = line.chars().take(60).collect();
             assert_eq!(
                 (&heard["error"]["code"], &heard["id"]),
@@ -66,17 +66,23 @@ fn what_is_no_message_is_told_so() {
             );
         }
         // Nobody waits for an answer to these.
-        client.says("");
-        client.says(" \r");
-        client.says(r#"{"jsonrpc":"2.0","method":"notifications/unheard","params":{"a":[1]}}"#);
-        client.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        client.says(r#"{"jsonrpc":"2.0","id":99,"result":{}}"#);
-        let into = client.into.as_mut().expect("it is open");
+        client.lines.says("");
+        client.lines.says(" \r");
+        client
+            .lines
+            .says(r#"{"jsonrpc":"2.0","method":"notifications/unheard","params":{"a":[1]}}"#);
+        client
+            .lines
+            .says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client
+            .lines
+            .says(r#"{"jsonrpc":"2.0","id":99,"result":{}}"#);
+        let into = client.lines.into.as_mut().expect("it is open");
         into.write_all(b"\"\xff\xfe\"\n").expect("it listens");
-        assert_eq!(client.hears()["error"]["code"], -32700);
+        assert_eq!(client.lines.hears()["error"]["code"], -32700);
         if round == 0 {
-            client.says(&initialize().to_string());
-            assert_eq!(client.hears()["id"], "i");
+            client.lines.says(&initialize().to_string());
+            assert_eq!(client.lines.hears()["id"], "i");
         }
     }
     assert_eq!(client.asks("ping", json!({}))["result"], json!({}));
@@ -94,8 +100,8 @@ fn a_line_that_is_too_long_is_passed_over() {
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
     };
     for length in [10 << 20, 40 << 20] {
-        client.says(&call(&"x".repeat(length)));
-        let heard = client.hears();
+        client.lines.says(&call(&"x".repeat(length)));
+        let heard = client.lines.hears();
         assert_eq!(heard["error"]["code"], -32600, "{heard}");
         assert!(
             heard["error"]["message"].to_string().contains("8388608"),

@@ -131,7 +131,7 @@ fn it_ends_with_its_input_and_at_a_signal() {
     let mut client = Client::start(&user, Some("api"));
     for n in 0..50 {
         let params = json!({"name": "note_session", "arguments": {"text": n.to_string()}});
-        client.says(
+        client.lines.says(
             &json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params})
                 .to_string(),
         );
@@ -157,10 +157,10 @@ fn it_ends_with_its_input_and_at_a_signal() {
         let mut client = Client::start(&user, Some("api"));
         client.calls("check_authority", json!({}));
         let sent = Command::new("kill")
-            .args([signal, &client.child.id().to_string()])
+            .args([signal, &client.lines.child.id().to_string()])
             .status();
         assert!(sent.expect("kill runs").success());
-        let status = client.child.wait().expect("it ends");
+        let status = client.lines.child.wait().expect("it ends");
         assert_eq!(status.code(), Some(0), "{signal}");
     }
     // Before anything was said, too.
@@ -175,15 +175,17 @@ fn a_client_that_takes_no_answers_does_not_keep_it() {
     for closes in [false, true] {
         let mut client = Client::start(&user, Some("api"));
         for n in 0..100 {
-            client.says(&json!({"jsonrpc": "2.0", "id": n, "method": "tools/list"}).to_string());
+            client
+                .lines
+                .says(&json!({"jsonrpc": "2.0", "id": n, "method": "tools/list"}).to_string());
         }
         if closes {
             let (nobody, _) = std::io::pipe().expect("a pipe");
-            client.from = Box::new(std::io::BufReader::new(nobody));
+            client.lines.from = Box::new(std::io::BufReader::new(nobody));
         } else {
-            client.into.take();
+            client.lines.into.take();
         }
-        let status = client.child.wait().expect("it ends");
+        let status = client.lines.child.wait().expect("it ends");
         assert_eq!(status.code(), Some(0), "closes: {closes}");
     }
 }

@@ -4,10 +4,8 @@ use std::error::Error;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use tenure_log::frame::{Draft, FrameRef};
 use tenure_log::inspect::inspect_all;
-use tenure_log::position::{Incarnation, Position};
-use tenure_log::salvage::{self, Lost, Scribe};
+use tenure_log::salvage;
 use tenure_log::scan::Checks;
 use tenure_log::storage::Storage;
 use tenure_log::storage::disk::Disk;
@@ -18,6 +16,7 @@ use crate::allocator;
 use crate::mutate::reseal;
 use crate::rig::corruption::Image;
 use crate::rig::{Figures, Order};
+use crate::unwritten::Unwritten;
 
 /// What [`ORDER`] says to a process that throws them.
 pub const WORD: &str = "bombs";
@@ -79,7 +78,12 @@ pub fn throw() -> Result<(), Box<dyn Error>> {
                     }
                     inspect_all(&changed.files, Checks::ALL, &mut |_| {})?;
                     // What it says of such a store is judged by another rig.
-                    let _ = salvage::salvage(&changed.files, &storage, None, &mut Silent);
+                    let _ = salvage::salvage(
+                        &changed.files,
+                        &storage,
+                        None,
+                        &mut Unwritten::new(|_| true),
+                    );
                     thrown += 1;
                 }
             }
@@ -87,23 +91,4 @@ pub fn throw() -> Result<(), Box<dyn Error>> {
     }
     println!("{thrown} {}", allocator::largest_of_all());
     Ok(())
-}
-
-/// Keeps everything and writes nothing.
-struct Silent;
-
-impl Scribe for Silent {
-    fn keeps(&mut self, _: &FrameRef<'_>) -> bool {
-        true
-    }
-
-    fn lost(&mut self, _: Position, _: Incarnation, _: &Lost) -> Draft {
-        Draft::default()
-    }
-
-    fn raised(&mut self, _: &salvage::Report) -> Draft {
-        Draft::default()
-    }
-
-    fn passed(&mut self, _: u64) {}
 }
