@@ -19,7 +19,7 @@ use crate::options::POSITION_MAX;
 use crate::position::{Chain, Head, Incarnation, Position, Salt, StoreId};
 pub use crate::reader::landmark::Landmark;
 use crate::recovery::Torn;
-use crate::storage::SealedBytes;
+use crate::storage::{Pieces, SealedBytes};
 
 /// Which life of which store a journal is, and by which rules its newest frames were judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -297,9 +297,16 @@ pub trait Blobs: Send + Sync {
     ///
     /// # Errors
     /// When one cannot be written, or a name is not a plain name; each is then as it was, or new.
-    fn write_together(&self, blobs: &[(String, Vec<u8>)]) -> Result<(), Error> {
-        let mut blobs = blobs.iter();
-        blobs.try_for_each(|(name, bytes)| self.write_atomic(name, bytes))
+    fn write_together(&self, blobs: &[(String, Box<dyn Pieces>)]) -> Result<(), Error> {
+        blobs.iter().try_for_each(|(name, content)| {
+            let mut bytes = Vec::new();
+            let whole = content.each(&mut |piece| {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            });
+            whole.map_err(|error| Error::from_io("make", name, error))?;
+            self.write_atomic(name, &bytes)
+        })
     }
     /// The names, sorted.
     ///

@@ -351,7 +351,52 @@ pub fn replace_file(
     unique: u64,
     bytes: &[u8],
 ) -> io::Result<()> {
-    replace_files(dir, folder, unique, &[(name, bytes)])
+    replace_files(dir, folder, unique, &[(name, &bytes)])
+}
+
+/// What a file is to hold, one piece behind the other, so that it need not be in memory as a whole.
+pub trait Pieces {
+    /// Gives each piece in order.
+    ///
+    /// # Errors
+    /// When one cannot be had, and what `take` answers.
+    fn each(&self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
+}
+
+impl Pieces for &[u8] {
+    fn each(&self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        take(self)
+    }
+}
+
+impl Pieces for Vec<u8> {
+    fn each(&self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        take(self)
+    }
+}
+
+/// Pieces that are shorter are written together.
+const WRITE_BYTES_MIN: usize = 1 << 16;
+
+fn write_pieces(file: &dyn StoredFile, content: &dyn Pieces) -> io::Result<()> {
+    let (mut together, mut at) = (Vec::new(), 0);
+    let write = |bytes: &[u8], at: &mut u64| {
+        write_full(file, bytes, *at)?;
+        *at += bytes.len() as u64;
+        io::Result::Ok(())
+    };
+    content.each(&mut |piece| {
+        if !together.is_empty() && together.len() + piece.len() > WRITE_BYTES_MIN {
+            write(&together, &mut at)?;
+            together.clear();
+        }
+        if piece.len() >= WRITE_BYTES_MIN {
+            return write(piece, &mut at);
+        }
+        together.extend_from_slice(piece);
+        Ok(())
+    })?;
+    write(&together, &mut at)
 }
 
 /// As [`replace_file`], of several files of one folder: each is written whole or not at all, and all are durable on
@@ -364,7 +409,7 @@ pub fn replace_files(
     dir: &dyn Directory,
     folder: &str,
     unique: u64,
-    files: &[(&str, &[u8])],
+    files: &[(&str, &dyn Pieces)],
 ) -> io::Result<()> {
     let within = |name: String| {
         if folder.is_empty() {
@@ -376,9 +421,9 @@ pub fn replace_files(
     let scratch = |name: &str| within(format!(".{name}.{unique:016x}.tmp"));
     let outcome = (|| {
         let mut open = Vec::with_capacity(files.len());
-        for (name, bytes) in files {
+        for (name, content) in files {
             let file = dir.open(&scratch(name), Access::CreateNew)?;
-            write_full(&*file, bytes, 0)?;
+            write_pieces(&*file, *content)?;
             open.push(file);
         }
         open.iter().try_for_each(|file| file.sync())?;

@@ -110,9 +110,10 @@ impl OpenOptions {
         self
     }
 
-    /// Whether a snapshot that is due is written by a thread of its own, beside the work; whoever drops the last handle
-    /// waits for it. If not, the call that finds it due writes it before it is answered. For a program that lives long:
-    /// where a process may end at any time, another one has to begin anew.
+    /// Whether a snapshot that is due is written by a thread of its own, beside the work: once nothing was appended for a
+    /// moment, or when the tail is several times as long as it may be. Whoever drops the last handle waits for it. If not,
+    /// the call that finds it due writes it before it is answered. For a program that lives long: where a process may end
+    /// at any time, another one has to begin anew.
     #[must_use]
     pub fn snapshots_aside(mut self, aside: bool) -> Self {
         self.aside = aside;

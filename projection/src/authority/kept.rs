@@ -22,11 +22,12 @@ use crate::source::Source;
 use crate::store::files::Files;
 use crate::store::keys;
 use crate::store::marks::{self, Marks};
-use crate::store::runs::{Rows, Runs};
+use crate::store::runs::{Gathered, Rows, Runs};
 use crate::store::scratch;
 use crate::store::shelf::Shelf;
 use crate::store::snapshot;
 
+use super::lasts::Lasts;
 use super::over::{self, Piece};
 use super::resume::{Along, Settled};
 use super::row::{self, About, Key, Row};
@@ -71,6 +72,9 @@ struct Past {
     /// Of the frames read.
     marks: Marks,
 }
+
+/// Frames of which it is settled together what ended: what has ended waits in memory until then.
+const SETTLED_TOGETHER: u64 = 1 << 15;
 
 impl Past {
     /// Nothing kept: everything is read from the log.
@@ -140,13 +144,30 @@ impl Past {
                 .is_none_or(|shelf| shelf.sound().is_ok())
     }
 
-    /// What became of authority up to `head`, read from the log.
-    fn settle(&mut self, source: &dyn Source, head: Head) -> Result<Settled, Error> {
-        self.read_on(source, head.position)?;
-        if let Some(shelf) = &self.shelf {
-            shelf.sound()?;
+    /// Reads what became of authority up to `head` from the log: gathers the rows of what ended, and says what lasts.
+    fn settle(
+        &mut self,
+        source: &dyn Source,
+        head: Head,
+        rows: &mut Gathered<HeldRows>,
+    ) -> Result<Lasts, Error> {
+        let after = self.runs.covered().position;
+        loop {
+            let from = self.kept.head.position;
+            let until = position::Position(from.0 + SETTLED_TOGETHER).min(head.position);
+            self.read_on(source, until)?;
+            if let Some(shelf) = &self.shelf {
+                shelf.sound()?;
+            }
+            let settled = self.kept.authority.settle();
+            gather(&settled, after, source, rows);
+            if self.kept.head.position == from || until == head.position {
+                return Ok(settled.lasts);
+            }
+            if rows.is_full() {
+                rows.end_at(self.kept.head, self.marks.newest());
+            }
         }
-        Ok(self.kept.authority.settle())
     }
 
     /// Reads when the frames up to `head` were written and where they stand, where they were not read before, and the
@@ -168,12 +189,14 @@ impl Past {
         {
             let frame = frame?;
             at = frame.header.position;
-            keys.take(&frame)?;
+            keys.take(&frame, source.blobs())?;
+            let head = frame.header.head();
             if at > self.kept.head.position {
                 self.kept.note(entry::moment(&frame.header));
-                self.kept.head = frame.header.head();
+                self.kept.head = head;
                 self.marks.note(frames.landmark());
             }
+            keys.pass(head, frames.landmark());
         }
         Ok(())
     }
@@ -195,32 +218,40 @@ pub(crate) fn extend(
         past.walk(&**source, &mut keys, head)?;
         return keys.save(&**source, (head, None), into);
     }
-    let mut settled = match settled.filter(|settled| settled.since <= covered) {
-        Some(settled) => settled,
-        None => past.settle(&**source, head)?,
+    let mut rows = Gathered::default();
+    let lasts = match settled.filter(|settled| settled.since <= covered) {
+        Some(settled) => {
+            gather(&settled, past.runs.covered().position, &**source, &mut rows);
+            settled.lasts
+        }
+        None => past.settle(&**source, head, &mut rows)?,
     };
     past.walk(&**source, &mut keys, head)?;
-    let layout = match past.kept.lay_out(&settled.lasts) {
+    let layout = match past.kept.lay_out(&lasts) {
         Some(layout) => layout,
         None => {
-            past = Past::unkept(source);
-            settled = past.settle(&**source, head)?;
-            let layout = past.kept.lay_out(&settled.lasts);
-            layout.ok_or(Error::TooLarge)?
+            (past, rows) = (Past::unkept(source), Gathered::default());
+            let lasts = past.settle(&**source, head, &mut rows)?;
+            past.kept.lay_out(&lasts).ok_or(Error::TooLarge)?
         }
     };
-    let rows = rows(&settled, past.runs.covered().position);
-    let head_at = (head, past.marks.newest());
+    let mark = past.marks.newest();
     past.marks.save(&**source, into)?;
-    keys.save(&**source, head_at, into)?;
-    past.runs.extend(&**source, head_at, rows, into)?;
+    keys.save(&**source, (head, mark), into)?;
+    rows.end_at(head, mark);
+    past.runs.extend(&**source, rows, into)?;
     Kept::save(head, &layout, source.identity()?.store, into);
     Ok(())
 }
 
-/// The rows of what ended behind a position.
-fn rows(settled: &Settled, after: position::Position) -> Vec<Box<[u8]>> {
-    let mut rows = Vec::new();
+/// Gathers the rows of what ended behind a position.
+fn gather(
+    settled: &Settled,
+    after: position::Position,
+    source: &dyn Source,
+    rows: &mut Gathered<HeldRows>,
+) {
+    let mut push = |row: Row| rows.push(&row.bytes(), source.blobs());
     for (about, interval, scoped) in &settled.ended {
         // Somebody else may have written the others.
         if interval
@@ -229,14 +260,13 @@ fn rows(settled: &Settled, after: position::Position) -> Vec<Box<[u8]>> {
         {
             continue;
         }
-        rows.push(Row::of(&Key::About(about), interval).bytes());
+        push(Row::of(&Key::About(about), interval));
         // A binding without scopes is over no path.
         if *scoped {
             let pieces = over::pieces(interval).into_iter().map(Key::Piece);
-            rows.extend(pieces.map(|piece| Row::of(&piece, interval).bytes()));
+            pieces.for_each(|piece| push(Row::of(&piece, interval)));
         }
     }
-    rows
 }
 
 /// Every stretch in which one subject was held.

@@ -1,20 +1,21 @@
 //! Derived files that are written together: a snapshot and what stands beside it.
 
 use tenure_log::journal::Blobs;
+use tenure_log::storage::Pieces;
 
 use crate::error::Error;
 
 /// Files to be written, and those that are not needed once they are.
 #[derive(Default)]
 pub(crate) struct Files {
-    written: Vec<(String, Vec<u8>)>,
+    written: Vec<(String, Box<dyn Pieces>)>,
     over: Vec<String>,
 }
 
 impl Files {
     /// Has a file written.
-    pub fn write(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
-        self.written.push((name.into(), bytes));
+    pub fn write(&mut self, name: impl Into<String>, content: impl Pieces + 'static) {
+        self.written.push((name.into(), Box::new(content)));
     }
 
     /// Has a file removed.

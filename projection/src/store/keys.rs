@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tenure_core::codec::v1;
 use tenure_core::id::Position;
 use tenure_log::frame::{Depth, FrameRef};
-use tenure_log::journal::Landmark;
+use tenure_log::journal::{Blobs, Landmark};
 use tenure_log::position::{self, Head};
 
 use crate::call::IdempotencyKey;
@@ -14,7 +14,7 @@ use crate::source::Source;
 
 use super::files::Files;
 use super::marks;
-use super::runs::{Rows, Runs};
+use super::runs::{Gathered, Rows, Runs};
 
 /// Where a key was used, and for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,9 @@ impl Rows for KeyRows {
     const MAGIC: &'static [u8; 8] = b"tnrkey02";
     const ROW_BYTES: usize = 16 + 16 + 8;
 }
+
+/// The most keys that are kept in memory beyond a snapshot.
+const KNOWN_MAX: usize = 1 << 16;
 
 /// The digest of a key, as it is recorded.
 pub(crate) type KeyDigest = [u8; 16];
@@ -104,6 +107,11 @@ impl Keys {
         self.known.entry(key).or_default().get_or_insert(prior);
     }
 
+    /// Whether they are more than a process that lives long should keep.
+    pub fn are_many(&self) -> bool {
+        self.known.len() > KNOWN_MAX
+    }
+
     /// Where a key was used; `None` when it was not looked up.
     pub fn get(&self, key: KeyDigest) -> Option<Option<Prior>> {
         self.known.get(&key).copied()
@@ -113,7 +121,7 @@ impl Keys {
 /// Keys that stand in no file yet.
 pub(crate) struct Fresh {
     runs: Runs<KeyRows>,
-    rows: Vec<Box<[u8]>>,
+    rows: Gathered<KeyRows>,
 }
 
 impl Fresh {
@@ -121,7 +129,7 @@ impl Fresh {
     pub fn load(source: &dyn Source, head: Head) -> Result<Self, Error> {
         Ok(Self {
             runs: Runs::load(source, head)?,
-            rows: Vec::new(),
+            rows: Gathered::default(),
         })
     }
 
@@ -131,7 +139,7 @@ impl Fresh {
     }
 
     /// Takes in the key of one frame, if it is behind them.
-    pub fn take(&mut self, frame: &FrameRef<'_>) -> Result<(), Error> {
+    pub fn take(&mut self, frame: &FrameRef<'_>, blobs: &dyn Blobs) -> Result<(), Error> {
         if frame.header.position <= self.covered() {
             return Ok(());
         }
@@ -140,15 +148,23 @@ impl Fresh {
             row.extend_from_slice(&key);
             row.extend_from_slice(&prior.payload);
             row.extend_from_slice(&prior.position.0.to_le_bytes());
-            self.rows.push(row.into());
+            self.rows.push(&row, blobs);
         }
         Ok(())
+    }
+
+    /// Those of every frame up to `head` were taken in, which may be known to stand at `mark`: begins another file where
+    /// they fill one.
+    pub fn pass(&mut self, head: Head, mark: Option<Landmark>) {
+        if self.rows.is_full() {
+            self.rows.end_at(head, mark);
+        }
     }
 
     /// Has them written down. Those of every frame up to `head`, which has to be durable, were taken in; it may be known to
     /// stand at `mark`.
     pub fn save(
-        self,
+        mut self,
         source: &dyn Source,
         (head, mark): (Head, Option<Landmark>),
         into: &mut Files,
@@ -156,7 +172,8 @@ impl Fresh {
         if self.covered() >= head.position {
             return Ok(());
         }
-        self.runs.extend(source, (head, mark), self.rows, into)
+        self.rows.end_at(head, mark);
+        self.runs.extend(source, self.rows, into)
     }
 }
 

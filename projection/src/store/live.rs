@@ -38,8 +38,10 @@ pub(crate) struct Live {
     shelf: Option<Arc<Shelf>>,
     /// Kept for the room it has.
     entry: Entry,
-    /// Who held what since the newest snapshot, where this handle writes snapshots and has followed it.
+    /// Who held what since it was last settled, where this handle writes snapshots and has followed it.
     along: Option<Along>,
+    /// Frames that it was followed over.
+    followed: u64,
     /// What it is used for.
     purpose: Purpose,
 }
@@ -53,9 +55,9 @@ pub(crate) enum Purpose {
     Writing,
 }
 
-/// The most frames between two snapshots in which it is followed who held what: a handle that writes none itself does
-/// not keep it for ever.
-const ALONG_FRAMES_MAX: u64 = 1 << 16;
+/// The most frames in which it is followed who held what until a snapshot takes it over: a handle that writes none itself
+/// does not keep it for ever.
+pub(super) const ALONG_FRAMES_MAX: u64 = 1 << 16;
 
 impl Live {
     /// From the newest snapshot that fits, and the tail behind it.
@@ -102,6 +104,7 @@ impl Live {
             shelf: None,
             entry: Entry::default(),
             along: None,
+            followed: 0,
             purpose,
         }
     }
@@ -110,6 +113,7 @@ impl Live {
     pub fn settle_along(&mut self) -> Option<Settled> {
         self.along = self.along.take().filter(Along::is_sound);
         let position = self.head.position;
+        self.followed = 0;
         self.along.as_mut().map(|along| along.settle(position))
     }
 
@@ -184,7 +188,8 @@ impl Live {
         };
         self.head = head;
         self.since_snapshot += 1;
-        if self.since_snapshot > ALONG_FRAMES_MAX {
+        self.followed += 1;
+        if self.followed > ALONG_FRAMES_MAX {
             self.along = None;
         }
         applied
@@ -197,6 +202,11 @@ impl Live {
             none => none.insert(Keys::read(source, self.head)?),
         };
         keys.look_up(source, key, self.head)
+    }
+
+    /// Lets go of keys that were noted, once there are many: they stand beside the snapshot that was written.
+    pub fn forget_keys(&mut self) {
+        self.keys = self.keys.take().filter(|keys| !keys.are_many());
     }
 
     /// Where a key was used up to the head.

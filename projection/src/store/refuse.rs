@@ -324,6 +324,7 @@ impl Store {
         files.save(self.journal().snapshots())?;
         beside?;
         let mut live = self.live.write();
+        live.forget_keys();
         live.snapshot_bytes = cost;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);
         let due = snapshot::is_due(live.since_snapshot, cost);

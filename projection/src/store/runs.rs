@@ -24,6 +24,12 @@ use crate::source::Source;
 use super::files::Files;
 use super::snapshot::stands;
 
+mod merge;
+
+pub(crate) use merge::Gathered;
+
+use merge::Merged;
+
 const PAGE_BYTES: usize = 4096;
 const CHECK_BYTES: usize = 4;
 const ROOM: usize = PAGE_BYTES - CHECK_BYTES;
@@ -31,8 +37,12 @@ const ROOM: usize = PAGE_BYTES - CHECK_BYTES;
 /// What rows are sorted by: the beginning of each.
 pub(crate) type Subject = [u8; 16];
 
+/// The most bytes that a file is merged to. Behind that, files follow each other, and a question looks into each: one
+/// for some ten million events.
+const RUN_BYTES_MAX: usize = 1 << 29;
+
 /// A kind of rows. They are sorted by all their bytes, of which the first 16 are the subject.
-pub(crate) trait Rows {
+pub(crate) trait Rows: 'static {
     /// How names of files begin.
     const PREFIX: &'static str;
     /// The first bytes of a file.
@@ -108,35 +118,6 @@ impl Run {
         })
     }
 
-    /// The name and the bytes of a file of these rows.
-    fn written<R: Rows>(
-        store: StoreId,
-        (after, head): (Position, Head),
-        mark: Option<Landmark>,
-        rows: &[&[u8]],
-    ) -> (String, Vec<u8>) {
-        let mut bytes = Vec::with_capacity((rows.len() / per_page::<R>() + 2) * PAGE_BYTES);
-        bytes.extend_from_slice(R::MAGIC);
-        bytes.extend_from_slice(&(R::ROW_BYTES as u64).to_le_bytes());
-        bytes.extend_from_slice(&store.0);
-        bytes.extend_from_slice(&after.0.to_le_bytes());
-        bytes.extend_from_slice(&head.position.0.to_le_bytes());
-        bytes.extend_from_slice(&head.chain.0);
-        bytes.extend_from_slice(&(rows.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(&mark.map_or([0; Landmark::BYTES], |mark| mark.to_bytes()));
-        bytes.resize(ROOM, 0);
-        let seed = check(0, &[], &bytes);
-        bytes.extend_from_slice(&seed);
-        for (number, together) in (1..).zip(rows.chunks(per_page::<R>())) {
-            let begin = bytes.len();
-            together.iter().for_each(|row| bytes.extend_from_slice(row));
-            bytes.resize(begin + ROOM, 0);
-            let check = check(number, &seed, &bytes[begin..]);
-            bytes.extend_from_slice(&check);
-        }
-        (format!("{}{after}-{}", R::PREFIX, head.position), bytes)
-    }
-
     /// Whether the log has its head.
     fn stands(&self, source: &dyn Source) -> Result<bool, Error> {
         let marked = self.mark.head == self.head;
@@ -148,6 +129,11 @@ impl Run {
 
     fn pages<R: Rows>(&self) -> u64 {
         self.rows.div_ceil(per_page::<R>()) as u64
+    }
+
+    /// Whether every page is what was written.
+    fn is_whole<R: Rows>(&self) -> bool {
+        (1..=self.pages::<R>()).all(|number| page(self.file.bytes(), number, &self.check).is_some())
     }
 
     /// The rows of page number `number`, from 1. `None` when they cannot be had.
@@ -263,55 +249,56 @@ impl<R: Rows> Runs<R> {
         Some(all)
     }
 
-    /// Has the rows written down of the frames behind [`Runs::covered`] and up to `head`, which has to be durable and may be
-    /// known to stand at `mark`, and the files removed that are then not needed. A file is merged into the one before
-    /// unless that is twice as long, so that there are few of them and a row is written a few times in all.
+    /// Has gathered rows written down: those of the frames behind [`Runs::covered`], each part up to its head, which has to be
+    /// durable. Files that are then not needed are removed. A file is merged into the one before unless that is twice as
+    /// long, or both are too long together: so there are few of them, and a row is written a few times in all.
     ///
     /// # Errors
     /// When the files cannot be listed.
     pub fn extend(
         mut self,
         source: &dyn Source,
-        (head, mark): (Head, Option<Landmark>),
-        mut fresh: Vec<Box<[u8]>>,
+        gathered: Gathered<R>,
         into: &mut Files,
     ) -> Result<(), Error> {
-        let (mut after, mut count) = (self.covered().position, fresh.len());
-        let mut merged = Vec::new();
-        while let Some(last) = self.runs.pop_if(|run| run.rows <= 2 * count) {
-            count += last.rows;
-            after = last.after;
-            merged.push(last);
-        }
-        fresh.sort_unstable();
-        let mut rows: Vec<&[u8]> = Vec::with_capacity(count);
-        for run in &merged {
-            let pages = 1..=run.pages::<R>();
-            let older: Option<Vec<_>> = pages.map(|n| run.rows::<R>(n)).collect();
-            let Some(older) = older else {
+        let (blobs, store) = (source.blobs(), source.identity()?.store);
+        let mut after = self.covered().position;
+        let mut saved: Vec<String> = Vec::new();
+        for part in gathered.parts() {
+            let mut merged = Vec::new();
+            if saved.is_empty() {
+                let mut rows = part.rows;
+                let grows = |run: &mut Run, rows: usize| {
+                    run.rows <= 2 * rows && (run.rows + rows) * R::ROW_BYTES <= RUN_BYTES_MAX
+                };
+                while let Some(last) = self.runs.pop_if(|run| grows(run, rows)) {
+                    rows += last.rows;
+                    after = last.after;
+                    merged.push(last);
+                }
+            }
+            if let Some(broken) = merged.iter().find(|run| !run.is_whole::<R>()) {
                 // What it stands for is read from the log by whoever asks.
-                into.remove(&run.name);
+                into.remove(&broken.name);
                 return Ok(());
-            };
-            rows.extend(older.into_iter().flatten());
+            }
+            let head = part.head;
+            let name = format!("{}{after}-{}", R::PREFIX, head.position);
+            into.write(name.clone(), Merged::<R>::of(store, after, merged, part));
+            saved.push(name);
+            after = head.position;
         }
-        rows.extend(fresh.iter().map(|row| &**row));
-        // Each file is in order already, which this way of sorting makes use of.
-        rows.sort();
-        let store = source.identity()?.store;
-        let (saved, bytes) = Run::written::<R>(store, (after, head), mark, &rows);
         let names = match self.names {
             Some(names) => names,
-            None => source.blobs().list()?,
+            None => blobs.list()?,
         };
         for name in names {
-            let over = bounds::<R>(&name).is_some_and(|(_, until)| until <= head.position.0);
-            let kept = name == saved || self.runs.iter().any(|run| run.name == name);
+            let over = bounds::<R>(&name).is_some_and(|(_, until)| until <= after.0);
+            let kept = saved.contains(&name) || self.runs.iter().any(|run| run.name == name);
             if over && !kept {
                 into.remove(name);
             }
         }
-        into.write(saved, bytes);
         Ok(())
     }
 }

@@ -210,6 +210,33 @@ fn a_snapshot_that_is_due_is_there_when_the_last_handle_is_gone() {
     assert!(dir.join("snapshots/state").exists());
 }
 
+/// While calls go on, and once they have ended: a snapshot that is due is written although no handle is given up.
+#[test]
+fn a_snapshot_that_is_due_is_written_beside_calls_and_behind_them() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = temp.path().join("store");
+    let host = Arc::new(System::of_this_user());
+    let options = OpenOptions::new(&dir).create(true).snapshots_aside(true);
+    let store = Store::open(&options, host).expect("it opens");
+    let name = Name::parse("agent").expect("a name");
+    let session = Session::register(&store, &name).expect("the name is free");
+    let newest = dir.join("snapshots/state");
+    let mut rounds = 0;
+    while !newest.exists() {
+        rounds += 1;
+        assert!(rounds <= 32, "nobody writes it while calls go on");
+        make_a_snapshot_due(&session);
+    }
+    std::fs::remove_file(&newest).expect("it is there");
+    make_a_snapshot_due(&session);
+    let start = std::time::Instant::now();
+    while !newest.exists() {
+        let waited = start.elapsed();
+        assert!(waited.as_secs() < 60, "nobody writes it behind the calls");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// Of several processes that find one due, a single one writes it; one that stands still is waited for until the tail is
 /// several times as long.
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::journal::{Blobs, plain_name};
 use crate::lock::SNAPSHOT_LOCK;
-use crate::storage::{self, Access, Directory, SealedBytes, Storage, StoredFile};
+use crate::storage::{self, Access, Directory, Pieces, SealedBytes, Storage, StoredFile};
 
 /// The folder of derived files.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots";
@@ -60,7 +60,7 @@ impl FolderBlobs {
     }
 
     /// Writes files with plain names; an error speaks of `path`.
-    fn replace(&self, files: &[(&str, &[u8])], path: &str) -> Result<(), Error> {
+    fn replace(&self, files: &[(&str, &dyn Pieces)], path: &str) -> Result<(), Error> {
         let mut random = [0; 8];
         let failed = |error| self.failed("write", path, error);
         self.storage.random(&mut random).map_err(failed)?;
@@ -109,13 +109,13 @@ impl Blobs for FolderBlobs {
     }
 
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        self.replace(&[(name, bytes)], &FolderBlobs::path(name)?)
+        self.replace(&[(name, &bytes)], &FolderBlobs::path(name)?)
     }
 
-    fn write_together(&self, blobs: &[(String, Vec<u8>)]) -> Result<(), Error> {
+    fn write_together(&self, blobs: &[(String, Box<dyn Pieces>)]) -> Result<(), Error> {
         let mut files = Vec::with_capacity(blobs.len());
-        for (name, bytes) in blobs {
-            files.push((plain_name(name)?, &bytes[..]));
+        for (name, content) in blobs {
+            files.push((plain_name(name)?, &**content));
         }
         self.replace(&files, SNAPSHOTS_FOLDER)
     }
