@@ -12,6 +12,7 @@ use tenure_core::id::{Moment, Position, Time};
 use tenure_core::state::State;
 use tenure_core::text::Pool;
 use tenure_log::frame::Depth;
+use tenure_log::journal::{Blobs, Landmark};
 use tenure_log::position::{self, Head};
 
 use crate::entry;
@@ -69,12 +70,17 @@ struct Past {
     state: State,
     /// Where rows are that the state was opened without.
     shelf: Option<Arc<Shelf>>,
-    /// Of the frames read.
-    marks: Marks,
+    /// The rows of what ended in the frames read, but for the newest of these.
+    read: Gathered<HeldRows>,
+    /// Frames read since then.
+    unsettled: u64,
+    /// Of the frames read, for whoever writes them down.
+    marks: Option<Marks>,
 }
 
-/// Frames of which it is settled together what ended: what has ended waits in memory until then.
-const SETTLED_TOGETHER: u64 = 1 << 15;
+/// Frames of which it is settled together what ended: until then it is in memory, as more than a row. Few where there are
+/// debug assertions, so that every test of a question comes across it.
+const SETTLED_TOGETHER: u64 = if cfg!(debug_assertions) { 32 } else { 1 << 13 };
 
 impl Past {
     /// Nothing kept: everything is read from the log.
@@ -86,7 +92,9 @@ impl Past {
             kept: Kept::default(),
             state,
             shelf: None,
-            marks: Marks::default(),
+            read: Gathered::default(),
+            unsettled: 0,
+            marks: None,
         }
     }
 
@@ -108,7 +116,9 @@ impl Past {
             kept,
             state: found.state,
             shelf: Some(found.shelf),
-            marks: Marks::default(),
+            read: Gathered::default(),
+            unsettled: 0,
+            marks: None,
         })
     }
 
@@ -130,9 +140,59 @@ impl Past {
             });
             self.kept.note(entry.at);
             self.kept.head = frame.header.head();
-            self.marks.note(frames.landmark());
+            if let Some(marks) = &mut self.marks {
+                marks.note(frames.landmark());
+            }
+            self.unsettled += 1;
+            if self.unsettled == SETTLED_TOGETHER {
+                self.let_go(source);
+            }
         }
         Ok(())
+    }
+
+    fn newest_mark(&self) -> Option<Landmark> {
+        self.marks.as_ref().and_then(Marks::newest)
+    }
+
+    /// Gathers the rows of what has ended, and says what lasts.
+    fn let_go(&mut self, source: &dyn Source) -> Lasts {
+        self.unsettled = 0;
+        let settled = self.kept.authority.settle();
+        self.gather(&settled, source.blobs());
+        if self.read.is_full() {
+            self.read.end_at(self.kept.head, self.newest_mark());
+        }
+        settled.lasts
+    }
+
+    /// Gathers the rows of what ended behind the files.
+    fn gather(&mut self, settled: &Settled, blobs: &dyn Blobs) {
+        let after = self.runs.covered().position.0;
+        let mut push = |row: Row| self.read.push(&row.bytes(), blobs);
+        for (about, interval, scoped) in &settled.ended {
+            // Somebody else may have written the others.
+            if interval
+                .until
+                .is_none_or(|until| until.at.position.0 <= after)
+            {
+                continue;
+            }
+            push(Row::of(&Key::About(about), interval));
+            // A binding without scopes is over no path.
+            if *scoped {
+                let pieces = over::pieces(interval).into_iter().map(Key::Piece);
+                pieces.for_each(|piece| push(Row::of(&piece, interval)));
+            }
+        }
+    }
+
+    /// The rows of a subject. `None` when a page is not what was written.
+    fn rows(&self, key: &Key<'_>) -> Option<Vec<Box<[u8]>>> {
+        let subject = key.subject();
+        let mut rows = self.runs.find(&subject)?;
+        rows.extend(self.read.find(&subject));
+        Some(rows)
     }
 
     /// Whether every row that was asked for was there.
@@ -144,30 +204,13 @@ impl Past {
                 .is_none_or(|shelf| shelf.sound().is_ok())
     }
 
-    /// Reads what became of authority up to `head` from the log: gathers the rows of what ended, and says what lasts.
-    fn settle(
-        &mut self,
-        source: &dyn Source,
-        head: Head,
-        rows: &mut Gathered<HeldRows>,
-    ) -> Result<Lasts, Error> {
-        let after = self.runs.covered().position;
-        loop {
-            let from = self.kept.head.position;
-            let until = position::Position(from.0 + SETTLED_TOGETHER).min(head.position);
-            self.read_on(source, until)?;
-            if let Some(shelf) = &self.shelf {
-                shelf.sound()?;
-            }
-            let settled = self.kept.authority.settle();
-            gather(&settled, after, source, rows);
-            if self.kept.head.position == from || until == head.position {
-                return Ok(settled.lasts);
-            }
-            if rows.is_full() {
-                rows.end_at(self.kept.head, self.marks.newest());
-            }
+    /// Reads on to `head`, gathers the rows of everything that has ended, and says what lasts.
+    fn settle(&mut self, source: &dyn Source, head: Head) -> Result<Lasts, Error> {
+        self.read_on(source, head.position)?;
+        if let Some(shelf) = &self.shelf {
+            shelf.sound()?;
         }
+        Ok(self.let_go(source))
     }
 
     /// Reads when the frames up to `head` were written and where they stand, where they were not read before, and the
@@ -194,7 +237,9 @@ impl Past {
             if at > self.kept.head.position {
                 self.kept.note(entry::moment(&frame.header));
                 self.kept.head = head;
-                self.marks.note(frames.landmark());
+                if let Some(marks) = &mut self.marks {
+                    marks.note(frames.landmark());
+                }
             }
             keys.pass(head, frames.landmark());
         }
@@ -212,61 +257,39 @@ pub(crate) fn extend(
     into: &mut Files,
 ) -> Result<(), Error> {
     let mut past = Past::open(source, snapshot)?;
+    past.marks = Some(Marks::default());
     let mut keys = keys::Fresh::load(&**source, head)?;
     let covered = past.kept.head.position;
     if covered >= head.position {
         past.walk(&**source, &mut keys, head)?;
         return keys.save(&**source, (head, None), into);
     }
-    let mut rows = Gathered::default();
     let lasts = match settled.filter(|settled| settled.since <= covered) {
         Some(settled) => {
-            gather(&settled, past.runs.covered().position, &**source, &mut rows);
+            past.gather(&settled, source.blobs());
             settled.lasts
         }
-        None => past.settle(&**source, head, &mut rows)?,
+        None => past.settle(&**source, head)?,
     };
     past.walk(&**source, &mut keys, head)?;
     let layout = match past.kept.lay_out(&lasts) {
         Some(layout) => layout,
         None => {
-            (past, rows) = (Past::unkept(source), Gathered::default());
-            let lasts = past.settle(&**source, head, &mut rows)?;
+            past = Past::unkept(source);
+            past.marks = Some(Marks::default());
+            let lasts = past.settle(&**source, head)?;
             past.kept.lay_out(&lasts).ok_or(Error::TooLarge)?
         }
     };
-    let mark = past.marks.newest();
-    past.marks.save(&**source, into)?;
+    let mark = past.newest_mark();
     keys.save(&**source, (head, mark), into)?;
-    rows.end_at(head, mark);
-    past.runs.extend(&**source, rows, into)?;
+    past.read.end_at(head, mark);
+    past.runs.extend(&**source, past.read, into)?;
+    if let Some(marks) = past.marks {
+        marks.save(&**source, into)?;
+    }
     Kept::save(head, &layout, source.identity()?.store, into);
     Ok(())
-}
-
-/// Gathers the rows of what ended behind a position.
-fn gather(
-    settled: &Settled,
-    after: position::Position,
-    source: &dyn Source,
-    rows: &mut Gathered<HeldRows>,
-) {
-    let mut push = |row: Row| rows.push(&row.bytes(), source.blobs());
-    for (about, interval, scoped) in &settled.ended {
-        // Somebody else may have written the others.
-        if interval
-            .until
-            .is_none_or(|until| until.at.position.0 <= after.0)
-        {
-            continue;
-        }
-        push(Row::of(&Key::About(about), interval));
-        // A binding without scopes is over no path.
-        if *scoped {
-            let pieces = over::pieces(interval).into_iter().map(Key::Piece);
-            pieces.for_each(|piece| push(Row::of(&piece, interval)));
-        }
-    }
 }
 
 /// Every stretch in which one subject was held.
@@ -309,13 +332,13 @@ impl Remembered {
             none => none.insert(Past::open(source, snapshot::load(source)?)?),
         };
         past.read_on(&**source, newest)?;
-        let find = |key: &Key<'_>| past.runs.find(&key.subject());
-        let mut rows: Option<Vec<_>> = keys.iter().map(find).collect();
+        let mut rows: Option<Vec<_>> = keys.iter().map(|key| past.rows(key)).collect();
         let mut last = read(&mut past.kept.authority, &past.state);
         if rows.is_none() || !past.is_sound() {
             *past = Past::unkept(source);
             past.read_on(&**source, newest)?;
-            rows = Some(Vec::new());
+            // No file, so no page of one.
+            rows = keys.iter().map(|key| past.rows(key)).collect();
             last = read(&mut past.kept.authority, &past.state);
         }
         // Rows of another length are no pages of ours, and were not given.

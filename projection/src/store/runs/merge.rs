@@ -11,7 +11,7 @@ use tenure_log::journal::{Blobs, Landmark};
 use tenure_log::position::{Head, Position, StoreId};
 use tenure_log::storage::{Pieces, SealedBytes};
 
-use super::{PAGE_BYTES, ROOM, RUN_BYTES_MAX, Rows, Run, check, per_page};
+use super::{PAGE_BYTES, ROOM, RUN_BYTES_MAX, Rows, Run, Subject, check, per_page};
 
 /// Bytes of rows that are sorted together, and then put away.
 const CHUNK_BYTES: usize = 1 << 23;
@@ -85,6 +85,31 @@ impl<R: Rows> Gathered<R> {
         let sorted = self.sorted();
         let away = blobs.put_away(&sorted).map(Chunk::Away);
         self.chunks.push(away.unwrap_or(Chunk::Here(sorted)));
+    }
+
+    /// Every row of a subject.
+    pub fn find(&self, subject: &Subject) -> impl Iterator<Item = Box<[u8]>> {
+        let chunks = self.parts.iter().flat_map(|part| &part.chunks);
+        let sorted = chunks.chain(&self.chunks).flat_map(|chunk| {
+            let bytes = chunk.bytes();
+            let row = |n: usize| &bytes[n * R::ROW_BYTES..(n + 1) * R::ROW_BYTES];
+            let count = bytes.len() / R::ROW_BYTES;
+            let (mut low, mut high) = (0, count);
+            while low < high {
+                let middle = low.midpoint(high);
+                if row(middle)[..16] < subject[..] {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            (low..count)
+                .map(row)
+                .take_while(|row| row.starts_with(subject))
+        });
+        let open = self.open.chunks_exact(R::ROW_BYTES);
+        let open = open.filter(|row| row.starts_with(subject));
+        sorted.chain(open).map(Box::from)
     }
 
     /// Whether a file has as many rows as one may have.
