@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hasher};
+use core::ops::Range;
 
 use bincode::de::Decoder;
 use bincode::enc::Encoder;
@@ -31,7 +32,43 @@ pub struct Texts {
     /// Where they stand, and between them perhaps something else.
     bytes: Vec<u8>,
     /// From where to where each goes.
-    spans: Vec<(usize, usize)>,
+    spans: Spans,
+}
+
+/// As many texts as most frames have: where these stand takes no memory of its own.
+const FEW: usize = 6;
+
+/// Stretches of some bytes, which no frame has more of than 32 bits count.
+#[derive(Clone, Default, Debug)]
+struct Spans {
+    few: [(u32, u32); FEW],
+    count: usize,
+    more: Vec<(u32, u32)>,
+}
+
+impl Spans {
+    fn get(&self, index: usize) -> Option<Range<usize>> {
+        let few = self.few[..self.count.min(FEW)].get(index);
+        let (begin, end) = *few.or_else(|| self.more.get(index.checked_sub(FEW)?))?;
+        Some(begin as usize..end as usize)
+    }
+
+    #[inline]
+    fn push(&mut self, begin: usize, end: usize) {
+        // One that begins further on stands nowhere, and is empty.
+        let short = |at| u32::try_from(at).unwrap_or(u32::MAX);
+        let span = (short(begin), short(end));
+        match self.few.get_mut(self.count) {
+            Some(slot) => *slot = span,
+            None => self.more.push(span),
+        }
+        self.count += 1;
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
+        self.more.clear();
+    }
 }
 
 /// Equal texts under equal numbers.
@@ -49,7 +86,7 @@ impl Texts {
     pub fn with_room() -> Self {
         Self {
             bytes: Vec::with_capacity(128),
-            spans: Vec::with_capacity(8),
+            spans: Spans::default(),
         }
     }
 
@@ -58,7 +95,7 @@ impl Texts {
         let known = self.iter().position(|t| t == text);
         let at = known.unwrap_or_else(|| {
             self.push(text);
-            self.spans.len() - 1
+            self.spans.count - 1
         });
         TextId(u32::try_from(at).unwrap_or(u32::MAX))
     }
@@ -70,20 +107,19 @@ impl Texts {
     }
 
     fn at(&self, index: usize) -> Option<&[u8]> {
-        let (begin, end) = *self.spans.get(index)?;
-        self.bytes.get(begin..end)
+        self.bytes.get(self.spans.get(index)?)
     }
 
     /// All texts in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
-        (0..self.spans.len()).map(|index| self.at(index).unwrap_or(&[]))
+        (0..self.spans.count).map(|index| self.at(index).unwrap_or(&[]))
     }
 
     /// Appends a text under the next number, even if it stands there already: the decoder's way in.
     pub fn push(&mut self, text: &[u8]) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(text);
-        self.spans.push((begin, self.bytes.len()));
+        self.spans.push(begin, self.bytes.len());
     }
 
     /// Forgets every text, and takes `part` over in one piece: [`Texts::name`] then says where in it texts stand.
@@ -96,30 +132,46 @@ impl Texts {
     /// Gives the next number to the text that stands there in what was taken.
     #[inline]
     pub(crate) fn name(&mut self, begin: usize, end: usize) {
-        self.spans.push((begin, end));
+        self.spans.push(begin, end);
     }
 }
 
-/// The bodies of one frame.
+/// The bodies of one frame, which has none or one.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Bodies(Vec<Box<[u8]>>);
+pub struct Bodies {
+    first: Option<Vec<u8>>,
+    /// No program of ours writes more; whatever bytes are read may have them.
+    more: Vec<Vec<u8>>,
+}
 
 impl Bodies {
     /// Adds a body and gives its number.
-    pub fn add(&mut self, body: &[u8]) -> BodyId {
-        self.0.push(body.into());
-        BodyId(u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX))
+    pub fn add(&mut self, body: Vec<u8>) -> BodyId {
+        match &self.first {
+            None => self.first = Some(body),
+            Some(_) => self.more.push(body),
+        }
+        BodyId(u32::try_from(self.more.len()).unwrap_or(u32::MAX))
     }
 
     /// The body with that number, if it is there.
     #[must_use]
     pub fn get(&self, id: BodyId) -> Option<&[u8]> {
-        self.0.get(id.0 as usize).map(|b| &**b)
+        self.at(id.0 as usize)
+    }
+
+    fn at(&self, index: usize) -> Option<&[u8]> {
+        let body = match index.checked_sub(1) {
+            None => self.first.as_ref(),
+            Some(index) => self.more.get(index),
+        };
+        body.map(Vec::as_slice)
     }
 
     /// All bodies in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
-        self.0.iter().map(|b| &**b)
+        let count = self.first.iter().len() + self.more.len();
+        (0..count).map(|index| self.at(index).unwrap_or(&[]))
     }
 }
 

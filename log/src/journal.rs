@@ -88,6 +88,11 @@ pub struct Appended {
     pub head: Head,
     /// Where that head stands, for [`Journal::read_behind`]; none on engines without places.
     pub mark: Option<Landmark>,
+    /// Where every one of `heads` stands, in order; empty on engines without places, and where frames were found in the
+    /// log that a newer epoch may have carried elsewhere.
+    pub marks: Vec<Landmark>,
+    /// The drafts, given back for the room that they have; empty where an engine keeps them.
+    pub drafts: Vec<Draft>,
 }
 
 /// Why a transaction did not put all its drafts into the log.

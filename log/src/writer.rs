@@ -17,8 +17,9 @@ use crate::control::anchor::{Anchor, STRETCH_BYTES};
 use crate::control::place::HeadPlace;
 use crate::control::{Signal, WORD_POSITION_MAX, Word};
 use crate::error::Error;
+use crate::format::SegmentName;
 use crate::frame::{Draft, Frame, encode_into};
-use crate::journal::{self, Appended, Deadline, Decision, Raising, Tail, TransactError};
+use crate::journal::{self, Appended, Deadline, Decision, Landmark, Raising, Tail, TransactError};
 use crate::lock::Patience;
 use crate::position::{Head, Position};
 use crate::segment::{file_name, fill_with_zeros, zero_backwards};
@@ -51,7 +52,9 @@ impl Batch {
         self.heads.last().copied().unwrap_or(self.before)
     }
 
-    fn appended(self) -> Appended {
+    /// What is in the log of it: all. `base` is where its first byte stands, where that is known.
+    fn appended(self, base: Option<(SegmentName, u64)>) -> Appended {
+        let marks = base.map(|(segment, base)| self.marks(segment, base));
         let first = if self.heads.is_empty() {
             self.before.position
         } else {
@@ -62,7 +65,23 @@ impl Batch {
             head: self.head(),
             heads: self.heads,
             mark: None,
+            marks: marks.unwrap_or_default(),
+            drafts: Vec::new(),
         }
+    }
+
+    fn marks(&self, segment: SegmentName, base: u64) -> Vec<Landmark> {
+        let mut offset = base;
+        let mark = |(head, end): (&Head, &u64)| {
+            let end = base + end;
+            Landmark {
+                head: *head,
+                segment,
+                offset: std::mem::replace(&mut offset, end),
+                end,
+            }
+        };
+        self.heads.iter().zip(&self.ends).map(mark).collect()
     }
 
     fn unknown(&self, source: Error) -> TransactError {
@@ -121,16 +140,21 @@ impl Writer {
                 heads: Vec::new(),
                 head: view.head,
                 mark: None,
+                marks: Vec::new(),
+                drafts,
             });
         }
         for draft in &drafts {
             draft.judge().map_err(journal::refused)?;
         }
         let bytes: u64 = drafts.iter().map(|draft| draft.frame_bytes() as u64).sum();
-        if self.needs_segment(site, bytes) {
-            return self.append_in_new_segment(site, held, &mut patience, Birth::Rotation, &drafts);
-        }
-        self.append(site, held, &mut patience, &drafts)
+        let appended = match self.needs_segment(site, bytes) {
+            true => {
+                self.append_in_new_segment(site, held, &mut patience, Birth::Rotation, &drafts)?
+            }
+            false => self.append(site, held, &mut patience, &drafts)?,
+        };
+        Ok(Appended { drafts, ..appended })
     }
 
     /// Where this writer's newest head stands; none before it has read or written one.
@@ -325,9 +349,10 @@ impl Writer {
         let written = write(site, &held, doubt, view, &self.buffer, &batch);
         match written {
             Ok(Written::Published) => {
+                let base = (view.segment.name(), view.end);
                 view.pass(batch.head(), &batch.ends);
                 drop(held);
-                Ok(batch.appended())
+                Ok(batch.appended(Some(base)))
             }
             Ok(Written::Partly(0, error)) => Err(error.into()),
             Ok(Written::Partly(count, _)) => {
@@ -379,7 +404,7 @@ impl Writer {
             .take_while(|(ours, theirs)| ours == theirs)
             .count();
         if count == batch.heads.len() {
-            return Ok(batch.appended());
+            return Ok(batch.appended(None));
         }
         Err(TransactError::Moved {
             appended: batch.heads[..count].to_vec(),

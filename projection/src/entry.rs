@@ -4,7 +4,6 @@ use tenure_core::codec::v1::{self, Encoded};
 use tenure_core::command::Request;
 use tenure_core::decide::Decision;
 use tenure_core::event::Entry;
-use tenure_core::history::BodyDigest;
 use tenure_core::id::{Moment, Position, Time};
 use tenure_core::seal::Secret;
 use tenure_log::frame::{Draft, Frame, FrameRef, Header, Parts};
@@ -81,9 +80,7 @@ pub fn lend(frame: &Frame) -> FrameRef<'_> {
 /// # Errors
 /// [`Error::TooLarge`] when a number does not fit its field; [`Error::Random`] when the system has no random numbers.
 pub fn draft(request: &Request, decision: &Decision) -> Result<Draft, Error> {
-    let encoded = encode(None, request)?;
-    let (draft, _) = decided(encoded, request.time, decision)?;
-    Ok(draft)
+    decided(encode(None, request)?, request.time, decision)
 }
 
 /// A random number of its own for a text or a body.
@@ -98,8 +95,39 @@ const DRAWN_BYTES: usize = 1024;
 /// Random numbers for texts and bodies, drawn many with one system call. Each is given once. Kept with one handle of a
 /// store, which refuses after a fork: a copy would give them a second time.
 #[derive(Default)]
-pub(crate) struct Nonces {
+struct Nonces {
     drawn: Vec<u8>,
+}
+
+/// What requests are encoded with, kept with one handle of a store: random numbers, and the room of drafts that were
+/// appended.
+#[derive(Default)]
+pub(crate) struct Supplies {
+    nonces: Nonces,
+    rooms: Vec<v1::Parts>,
+}
+
+/// The most drafts whose room is kept: as many as one transaction appends.
+const ROOMS_MAX: usize = 256;
+
+/// The largest part whose room is kept. Most are far shorter, and one of megabytes is not held on to.
+const ROOM_BYTES_MAX: usize = 2048;
+
+impl Supplies {
+    /// Takes drafts back that were appended, for their room.
+    pub fn take_back(&mut self, drafts: Vec<Draft>) {
+        let few = |parts: &v1::Parts| {
+            let each = [&parts.facts, &parts.texts, &parts.bodies];
+            each.iter().all(|part| part.capacity() <= ROOM_BYTES_MAX)
+        };
+        let rooms = drafts.into_iter().map(|draft| v1::Parts {
+            facts: draft.parts.facts,
+            texts: draft.parts.texts,
+            bodies: draft.parts.bodies,
+        });
+        let left = ROOMS_MAX.saturating_sub(self.rooms.len());
+        self.rooms.extend(rooms.filter(few).take(left));
+    }
 }
 
 impl Nonces {
@@ -134,11 +162,15 @@ pub fn draw_secret() -> Result<Secret, Error> {
     Ok(Secret::from_bytes(bytes))
 }
 
-/// Encodes a request before it is decided, with random numbers that were drawn before or, without, with its own.
+/// Encodes a request before it is decided, with random numbers that were drawn before and in room that there is or,
+/// without, with its own.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when a number does not fit its field; [`Error::Random`] when the system has no random numbers.
-pub(crate) fn encode(nonces: Option<&Mutex<Nonces>>, request: &Request) -> Result<Encoded, Error> {
+pub(crate) fn encode(
+    supplies: Option<&Mutex<Supplies>>,
+    request: &Request,
+) -> Result<Encoded, Error> {
     let count = request.texts.iter().len() + request.bodies.iter().len();
     let (mut few, mut many) = ([Nonce::default(); FEW], Vec::new());
     let room = match few.get_mut(..count) {
@@ -148,12 +180,19 @@ pub(crate) fn encode(nonces: Option<&Mutex<Nonces>>, request: &Request) -> Resul
             &mut many[..]
         }
     };
-    match nonces {
-        Some(nonces) => nonces.lock().take(room)?,
-        None => draw(room.as_flattened_mut())?,
-    }
+    let parts = match supplies {
+        Some(supplies) => {
+            let mut supplies = supplies.lock();
+            supplies.nonces.take(room)?;
+            supplies.rooms.pop()
+        }
+        None => {
+            draw(room.as_flattened_mut())?;
+            None
+        }
+    };
     let mut taken = room.iter();
-    v1::encode_request(request, || {
+    v1::encode_request(request, parts.unwrap_or_default(), || {
         *taken
             .next()
             .expect("one nonce was taken for every text and body")
@@ -161,25 +200,20 @@ pub(crate) fn encode(nonces: Option<&Mutex<Nonces>>, request: &Request) -> Resul
     .map_err(|_| Error::TooLarge)
 }
 
-/// Adds what was decided to an encoded request: what the log appends, and the digests of its bodies.
+/// Adds what was decided to an encoded request: what the log appends.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when a number does not fit its field.
-pub(crate) fn decided(
-    encoded: Encoded,
-    time: Time,
-    decision: &Decision,
-) -> Result<(Draft, Vec<BodyDigest>), Error> {
-    let (parts, digests) = encoded
+pub(crate) fn decided(encoded: Encoded, time: Time, decision: &Decision) -> Result<Draft, Error> {
+    let parts = encoded
         .decided(&decision.fence, &decision.events)
         .map_err(|_| Error::TooLarge)?;
-    let draft = Draft {
+    Ok(Draft {
         time: TimeMicros(time.0),
         parts: Parts {
             facts: parts.facts,
             texts: parts.texts,
             bodies: parts.bodies,
         },
-    };
-    Ok((draft, digests))
+    })
 }

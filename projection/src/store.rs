@@ -14,7 +14,7 @@ use tenure_log::position::{Head, Receipt, StoreId};
 use tenure_log::storage::disk::Disk;
 
 use crate::call::Call;
-use crate::entry::Nonces;
+use crate::entry::Supplies;
 use crate::error::{Error, Failure};
 use crate::host::Host;
 use crate::reader::Reader;
@@ -37,6 +37,7 @@ pub(crate) mod scratch;
 mod settle;
 pub(crate) mod shelf;
 pub(crate) mod snapshot;
+pub(crate) mod trail;
 mod wait;
 
 pub use answer::{Answer, Done, Grant};
@@ -64,7 +65,7 @@ struct Inner {
     snapshot_due: AtomicBool,
     /// Held by the thread that writes one.
     snapshotting: Mutex<()>,
-    nonces: Mutex<Nonces>,
+    supplies: Mutex<Supplies>,
     id: StoreId,
 }
 
@@ -176,7 +177,7 @@ impl Store {
             group: Mutex::new(Group::default()),
             snapshot_due: AtomicBool::new(false),
             snapshotting: Mutex::default(),
-            nonces: Mutex::default(),
+            supplies: Mutex::default(),
         };
         Ok(Self(Arc::new(inner), None))
     }
@@ -206,13 +207,13 @@ impl Store {
             // Without it, holders of this boot are merely unknowable after the next one.
             let _ = self.host().remember_boot();
         }
-        let prepared = prepare::prepare(self, call)?;
-        Ok(group::submit(self, prepared))
+        Ok(group::submit(self, prepare::prepare(self, call)?))
     }
 
     /// The refusal that a call would meet now; nothing is written, whatever the answer.
     pub(crate) fn refuses(&self, call: Call) -> Result<Option<Refusal>, Failure> {
-        let prepared = prepare::prepare(self, call)?;
+        let order = prepare::prepare(self, call)?;
+        let prepared = order.prepared.lock();
         let judged = self.view(|state| decide(state, &prepared.request).err())?;
         Ok(judged)
     }

@@ -414,7 +414,7 @@ pub fn decode_request(
     reader.table("texts", texts, true, |_, text| text_table.push(text))?;
     let mut body_table = Bodies::default();
     reader.table("bodies", bodies, true, |_, body| {
-        body_table.add(body);
+        body_table.add(body.to_vec());
     })?;
     let mut reader = Facts {
         rest: reader.bytes("input")?,

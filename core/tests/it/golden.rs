@@ -365,7 +365,7 @@ fn events_3() -> Vec<Event> {
 fn request(command: Command) -> Request {
     let (mut texts, mut bodies) = (Texts::default(), Bodies::default());
     texts.add(b"api");
-    bodies.add(b"body");
+    bodies.add(b"body".to_vec());
     Request {
         input: Input {
             command,

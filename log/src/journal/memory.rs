@@ -155,6 +155,8 @@ impl Log {
             heads,
             head,
             mark: None,
+            marks: Vec::new(),
+            drafts: Vec::new(),
         })
     }
 }

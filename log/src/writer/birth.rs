@@ -134,12 +134,13 @@ impl Writer {
     ) -> Result<Appended, TransactError> {
         match publish(site, &held, doubt, &born, &batch, batch.heads.len()) {
             Ok(Written::Published) => {
+                let base = (born.segment.name(), born.end);
                 born.pass(batch.head(), &batch.ends);
                 // The file was synced with these frames in it, and its name was.
                 held.control.raise_durable(born.head.position);
                 self.view = Some(born);
                 drop(held);
-                Ok(batch.appended())
+                Ok(batch.appended(Some(base)))
             }
             Ok(Written::Overtaken | Written::Partly(..)) => {
                 drop(held);

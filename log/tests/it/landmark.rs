@@ -90,6 +90,39 @@ fn reading_behind_a_landmark_finds_what_a_search_finds() {
     }
 }
 
+/// Whoever appends is told where each frame stands, in a segment that was there and as the first of a new one: what a
+/// search finds.
+#[test]
+fn where_every_frame_of_a_batch_stands_is_told() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let (log, _) = written(&temp.path().join("store"), 3);
+    let draft = |n: u8| Draft {
+        parts: Parts {
+            facts: vec![n; 40 + usize::from(n) * 90],
+            ..Parts::default()
+        },
+        ..Draft::default()
+    };
+    let mut segments = std::collections::BTreeSet::new();
+    for together in (0..24).cycle().take(96) {
+        let known = log.head().expect("a head");
+        let appended = log
+            .transact(known, Deadline::NEVER, &mut |_| {
+                (0..together).map(draft).collect()
+            })
+            .expect("appended");
+        assert_eq!(appended.marks.len(), usize::from(together));
+        for (head, mark) in appended.heads.iter().zip(&appended.marks) {
+            assert_eq!(log.landmark(*head).expect("looked for"), Some(*mark));
+            segments.insert(mark.segment);
+        }
+        if together > 0 {
+            assert_eq!(appended.marks.last(), appended.mark.as_ref());
+        }
+    }
+    assert!(segments.len() > 3, "{segments:?}");
+}
+
 #[test]
 fn a_landmark_that_does_not_stand_leads_nowhere() {
     let temp = tempfile::tempdir().expect("a directory");

@@ -27,10 +27,11 @@ use crate::store::runs::{Gathered, Rows, Runs};
 use crate::store::scratch;
 use crate::store::shelf::Shelf;
 use crate::store::snapshot;
+use crate::store::trail::Trail;
 
 use super::lasts::Lasts;
 use super::over::{self, Piece};
-use super::resume::{Along, Settled};
+use super::resume::{Along, Rested, Settled};
 use super::row::{self, About, Key, Row};
 use super::{Authority, Interval, When, find};
 
@@ -124,6 +125,16 @@ impl Past {
 
     /// Reads on to `head`.
     fn read_on(&mut self, source: &dyn Source, head: position::Position) -> Result<(), Error> {
+        self.read_each(source, head, None)
+    }
+
+    /// Reads on to `head`, and the keys in these frames where somebody gathers them.
+    fn read_each(
+        &mut self,
+        source: &dyn Source,
+        head: position::Position,
+        mut keys: Option<&mut keys::Fresh>,
+    ) -> Result<(), Error> {
         if self.kept.head.position >= head {
             // To find the place is what would cost something.
             return Ok(());
@@ -133,6 +144,9 @@ impl Past {
             && let Some(frame) = frames.next()
         {
             let frame = frame?;
+            if let Some(keys) = &mut keys {
+                keys.take(&frame, source.blobs())?;
+            }
             let entry = entry::decode(&frame)?;
             let authority = &mut self.kept.authority;
             let _: Applied = apply_seen(&mut self.state, &entry, |state| {
@@ -142,6 +156,9 @@ impl Past {
             self.kept.head = frame.header.head();
             if let Some(marks) = &mut self.marks {
                 marks.note(frames.landmark());
+            }
+            if let Some(keys) = &mut keys {
+                keys.pass(self.kept.head, frames.landmark());
             }
             self.unsettled += 1;
             if self.unsettled == SETTLED_TOGETHER {
@@ -204,13 +221,67 @@ impl Past {
                 .is_none_or(|shelf| shelf.sound().is_ok())
     }
 
-    /// Reads on to `head`, gathers the rows of everything that has ended, and says what lasts.
-    fn settle(&mut self, source: &dyn Source, head: Head) -> Result<Lasts, Error> {
-        self.read_on(source, head.position)?;
+    /// Reads on to `head`, with the keys in these frames, gathers the rows of everything that has ended, and says what lasts.
+    fn settle(
+        &mut self,
+        source: &dyn Source,
+        keys: Option<&mut keys::Fresh>,
+        head: Head,
+    ) -> Result<Lasts, Error> {
+        self.read_each(source, head.position, keys)?;
         if let Some(shelf) = &self.shelf {
             shelf.sound()?;
         }
         Ok(self.let_go(source))
+    }
+
+    /// Gathers what became of authority up to `head`, and says what lasts; and when the frames were written, where they stand,
+    /// and the keys in them. What was not noted is read.
+    fn take_in(
+        &mut self,
+        source: &dyn Source,
+        followed: Option<Settled>,
+        trail: Option<Trail>,
+        keys: &mut keys::Fresh,
+        head: Head,
+    ) -> Result<Lasts, Error> {
+        let covered = self.kept.head.position;
+        let least = covered.min(keys.covered());
+        let trail = trail.filter(|trail| trail.since() <= least);
+        let lasts = match (followed, trail) {
+            (Some(settled), trail) => {
+                self.gather(&settled, source.blobs());
+                if let Some(trail) = trail {
+                    self.follow(trail, keys, source.blobs(), head);
+                    return Ok(settled.lasts);
+                }
+                settled.lasts
+            }
+            // Read once, for the one and the other.
+            (None, _) if keys.covered() >= covered => {
+                return self.settle(source, Some(keys), head);
+            }
+            (None, _) => self.settle(source, None, head)?,
+        };
+        self.walk(source, keys, head)?;
+        Ok(lasts)
+    }
+
+    /// Takes over when the frames up to `head` were written and where they stand, and the keys in them, as it was noted.
+    fn follow(&mut self, trail: Trail, keys: &mut keys::Fresh, blobs: &dyn Blobs, head: Head) {
+        let covered = self.kept.head.position.0;
+        let behind = |moment: &Moment| moment.position.0 > covered;
+        for moment in trail.moments().filter(behind) {
+            self.kept.note(moment);
+        }
+        let (noted, marks) = trail.into_parts();
+        for (key, prior) in noted {
+            keys.take_noted(key, prior, blobs);
+        }
+        if let Some(own) = &mut self.marks {
+            own.join(marks);
+        }
+        self.kept.head = head;
     }
 
     /// Reads when the frames up to `head` were written and where they stand, where they were not read before, and the
@@ -247,37 +318,43 @@ impl Past {
     }
 }
 
+/// What a handle has noted of the frames up to some head. What it has not is read from the log.
+pub(crate) struct Noted {
+    /// What became of authority, where that was followed.
+    pub settled: Option<Settled>,
+    /// When the frames were decided, their keys and where they stand.
+    pub trail: Option<Trail>,
+}
+
 /// Has the past kept up to `head`, which has to be durable, and the keys. `snapshot` is the newest one from before;
-/// `settled` what became of authority since then, where that was followed.
+/// `noted` what is known of the frames since then. Where authority was not followed, the projection that was read instead
+/// is given back.
 pub(crate) fn extend(
     source: &Arc<dyn Source>,
     snapshot: Option<snapshot::Found>,
     head: Head,
-    settled: Option<Settled>,
+    noted: Noted,
     into: &mut Files,
-) -> Result<(), Error> {
+) -> Result<Option<Rested>, Error> {
     let mut past = Past::open(source, snapshot)?;
     past.marks = Some(Marks::default());
     let mut keys = keys::Fresh::load(&**source, head)?;
     let covered = past.kept.head.position;
     if covered >= head.position {
         past.walk(&**source, &mut keys, head)?;
-        return keys.save(&**source, (head, None), into);
+        keys.save(&**source, (head, None), into)?;
+        return Ok(None);
     }
-    let lasts = match settled.filter(|settled| settled.since <= covered) {
-        Some(settled) => {
-            past.gather(&settled, source.blobs());
-            settled.lasts
-        }
-        None => past.settle(&**source, head)?,
-    };
-    past.walk(&**source, &mut keys, head)?;
+    let followed = noted.settled.filter(|settled| settled.since <= covered);
+    let mut is_read = followed.is_none();
+    let lasts = past.take_in(&**source, followed, noted.trail, &mut keys, head)?;
     let layout = match past.kept.lay_out(&lasts) {
         Some(layout) => layout,
         None => {
             past = Past::unkept(source);
             past.marks = Some(Marks::default());
-            let lasts = past.settle(&**source, head)?;
+            is_read = true;
+            let lasts = past.settle(&**source, None, head)?;
             past.kept.lay_out(&lasts).ok_or(Error::TooLarge)?
         }
     };
@@ -289,7 +366,17 @@ pub(crate) fn extend(
         marks.save(&**source, into)?;
     }
     Kept::save(head, &layout, source.identity()?.store, into);
-    Ok(())
+    let (kept, state, shelf) = (past.kept, past.state, past.shelf);
+    Ok(is_read.then(|| Rested {
+        along: Along {
+            authority: kept.authority,
+            since: head.position,
+            pages: kept.pages,
+        },
+        state,
+        shelf,
+        head,
+    }))
 }
 
 /// Every stretch in which one subject was held.

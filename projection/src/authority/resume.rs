@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
+use tenure_core::apply::{Applied, apply_seen};
 use tenure_core::decide::is_unproven;
 use tenure_core::event::{Entry, Event};
 use tenure_core::id::{DispatchNo, SessionNo};
 use tenure_core::state::{Holder, State};
 use tenure_core::text::Pool;
-use tenure_log::position::Position;
+use tenure_log::frame::Depth;
+use tenure_log::position::{Head, Position};
+
+use crate::entry;
+use crate::error::Error;
+use crate::source::Source;
+use crate::store::marks;
+use crate::store::shelf::Shelf;
 
 use super::kept::Pages;
 use super::lasts::Lasts;
@@ -60,6 +68,49 @@ impl Along {
             since,
             ..self.authority.settle()
         }
+    }
+}
+
+/// A projection that was settled by reading the log, and the state there: it can run along with another state of the log
+/// once it has read on to where that stands.
+pub(crate) struct Rested {
+    pub(super) along: Along,
+    /// The state that it has read up to.
+    pub(super) state: State,
+    /// Where rows are that the state was opened without.
+    pub(super) shelf: Option<Arc<Shelf>>,
+    /// Where both stand.
+    pub(super) head: Head,
+}
+
+impl Rested {
+    /// Reads on to `head`.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub(crate) fn read_on(&mut self, source: &dyn Source, head: Head) -> Result<(), Error> {
+        if self.head.position >= head.position {
+            return Ok(());
+        }
+        let mut frames = marks::read_from(source, self.head.position, Depth::Whole)?;
+        while self.head.position < head.position
+            && let Some(frame) = frames.next()
+        {
+            let frame = frame?;
+            let entry = entry::decode(&frame)?;
+            let along = &mut self.along;
+            let seen = |state: &State| along.apply(&entry, state);
+            let _: Applied = apply_seen(&mut self.state, &entry, seen);
+            self.head = frame.header.head();
+        }
+        Ok(())
+    }
+
+    /// What runs along with a state at `head`, if it stands there and everything that was read was what was written.
+    pub(crate) fn at(self, head: Head) -> Option<Along> {
+        let shelf = self.shelf.as_ref();
+        let sound = self.along.is_sound() && shelf.is_none_or(|shelf| shelf.sound().is_ok());
+        (sound && self.head == head).then_some(self.along)
     }
 }
 

@@ -82,10 +82,21 @@ struct Decided {
 }
 
 /// One command on its way.
-struct Order {
-    prepared: Mutex<Prepared>,
+pub(super) struct Order {
+    pub prepared: Mutex<Prepared>,
     verdict: Mutex<Option<Verdict>>,
     waker: Mutex<Option<Waker>>,
+}
+
+impl Order {
+    /// One that nobody has decided.
+    pub fn new(prepared: Prepared) -> Self {
+        Self {
+            prepared: Mutex::new(prepared),
+            verdict: Mutex::new(None),
+            waker: Mutex::new(None),
+        }
+    }
 }
 
 /// What became of an order under the lock; durability is still to come.
@@ -178,12 +189,7 @@ impl Future for Ticket {
 }
 
 /// Queues a prepared call.
-pub(super) fn submit(store: &Store, prepared: Prepared) -> Ticket {
-    let order = Arc::new(Order {
-        prepared: Mutex::new(prepared),
-        verdict: Mutex::new(None),
-        waker: Mutex::new(None),
-    });
+pub(super) fn submit(store: &Store, order: Arc<Order>) -> Ticket {
     let mut group = store.0.group.lock();
     let full = |batch: &Batch| batch.orders.len() >= ORDERS_MAX;
     if group.queue.back().is_none_or(full) {
@@ -488,14 +494,17 @@ fn conclude(
 ) {
     if let Some(live) = &mut live {
         match &result {
-            Ok(appended) => live.settle(appended.head, appended.mark),
+            Ok(appended) => live.settle(appended),
             Err(_) => live.tainted = true,
         }
         let due = snapshot::is_due(live.since_snapshot, live.snapshot_bytes);
         store.0.snapshot_due.store(due, Ordering::Relaxed);
     }
     let fate = match result {
-        Ok(appended) => Fate::Written(appended.heads),
+        Ok(appended) => {
+            store.0.supplies.lock().take_back(appended.drafts);
+            Fate::Written(appended.heads)
+        }
         Err(TransactError::Moved { appended }) => Fate::Moved(appended),
         Err(TransactError::Unknown {
             position,

@@ -297,8 +297,9 @@ fn append(
         Some(encoded) => encoded,
         None => entry::encode(None, request)?,
     };
-    let (draft, bodies) = entry::decided(encoded, request.time, &decision)?;
-    drafts.push(draft);
+    let mut bodies = live.room_for_bodies();
+    encoded.body_digests(|digest| bodies.push(digest));
+    drafts.push(entry::decided(encoded, request.time, &decision)?);
     let entry = Entry {
         at,
         incarnation: live.state.incarnation,
@@ -314,8 +315,9 @@ fn append(
         position: tenure_log::position::Position(at.position.0),
         ..live.head
     };
-    let applied = live.apply(&entry, head);
+    let applied = live.append(&entry, head);
     request.texts = entry.texts;
+    live.give_back(entry.bodies);
     match applied {
         Applied::Honoured => Ok(entry.events),
         // Every reader would see it as forged, and nothing could be appended any more.

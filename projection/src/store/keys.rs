@@ -144,11 +144,7 @@ impl Fresh {
             return Ok(());
         }
         if let Some((key, prior)) = of(frame)? {
-            let mut row = Vec::with_capacity(KeyRows::ROW_BYTES);
-            row.extend_from_slice(&key);
-            row.extend_from_slice(&prior.payload);
-            row.extend_from_slice(&prior.position.0.to_le_bytes());
-            self.rows.push(&row, blobs);
+            self.put(key, prior, blobs);
         }
         Ok(())
     }
@@ -159,6 +155,21 @@ impl Fresh {
         if self.rows.is_full() {
             self.rows.end_at(head, mark);
         }
+    }
+
+    /// Takes in a key that was noted when its frame was appended, if it is behind them.
+    pub fn take_noted(&mut self, key: KeyDigest, prior: Prior, blobs: &dyn Blobs) {
+        if prior.position.0 > self.covered().0 {
+            self.put(key, prior, blobs);
+        }
+    }
+
+    fn put(&mut self, key: KeyDigest, prior: Prior, blobs: &dyn Blobs) {
+        let mut row = Vec::with_capacity(KeyRows::ROW_BYTES);
+        row.extend_from_slice(&key);
+        row.extend_from_slice(&prior.payload);
+        row.extend_from_slice(&prior.position.0.to_le_bytes());
+        self.rows.push(&row, blobs);
     }
 
     /// Has them written down. Those of every frame up to `head`, which has to be durable, were taken in; it may be known to

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tenure_core::apply::{Applied, apply, apply_seen};
 use tenure_core::event::Entry;
+use tenure_core::history::BodyDigest;
 use tenure_core::state::State;
 use tenure_log::frame::{Depth, FrameRef};
-use tenure_log::journal::{Frames, Landmark};
+use tenure_log::journal::{Appended, Frames, Landmark};
 use tenure_log::position::{Head, Position};
 
 use crate::authority::kept;
-use crate::authority::resume::{Along, Settled};
+use crate::authority::resume::{Along, Rested, Settled};
 use crate::error::Error;
 use crate::source::Source;
 use crate::{ahead, entry};
@@ -19,6 +20,7 @@ use crate::store::keys::{KeyDigest, Keys, Prior};
 use crate::store::scratch;
 use crate::store::shelf::Shelf;
 use crate::store::snapshot;
+use crate::store::trail::Trail;
 
 /// State and head, always of one position.
 pub(crate) struct Live {
@@ -42,6 +44,10 @@ pub(crate) struct Live {
     along: Option<Along>,
     /// Frames that it was followed over.
     followed: u64,
+    /// Whose the newest frames are.
+    share: Share,
+    /// The frames since some position, where this handle writes snapshots and nobody else has appended since.
+    trail: Option<Trail>,
     /// What it is used for.
     purpose: Purpose,
 }
@@ -53,6 +59,39 @@ pub(crate) enum Purpose {
     Reading,
     /// It writes too, and snapshots from time to time.
     Writing,
+}
+
+/// Of the newest frames, how many this handle has appended and how many others have; older ones count for less.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    own: u64,
+    others: u64,
+}
+
+impl Share {
+    /// Frames of others that have to be seen before anything is said.
+    const OTHERS_MIN: u64 = 256;
+    /// How many frames of others to one of its own make a handle one among many. One of them writes each snapshot: to read
+    /// for it once costs less than that every one follows what it folds.
+    const OTHERS_PER_OWN: u64 = 4;
+    /// Frames after which those before count half.
+    const FRAMES_MAX: u64 = 1 << 12;
+
+    fn is_one_among_many(self) -> bool {
+        self.others >= Self::OTHERS_MIN && self.others > Self::OTHERS_PER_OWN * self.own
+    }
+
+    fn is_mostly_own(self) -> bool {
+        self.own >= self.others
+    }
+
+    /// Has older frames count for less.
+    fn age(&mut self) {
+        if self.own + self.others > Self::FRAMES_MAX {
+            self.own /= 2;
+            self.others /= 2;
+        }
+    }
 }
 
 /// The most frames in which it is followed who held what until a snapshot takes it over: a handle that writes none itself
@@ -79,6 +118,9 @@ impl Live {
             None => Self::empty(source, purpose)?,
         };
         live.read_on(&**source)?;
+        // Who opens behind a long tail is not one among many for that.
+        live.share = Share::default();
+        live.trail = (purpose == Purpose::Writing).then(|| Trail::behind(live.head.position));
         Ok(live)
     }
 
@@ -105,6 +147,8 @@ impl Live {
             entry: Entry::default(),
             along: None,
             followed: 0,
+            share: Share::default(),
+            trail: None,
             purpose,
         }
     }
@@ -115,6 +159,29 @@ impl Live {
         let position = self.head.position;
         self.followed = 0;
         self.along.as_mut().map(|along| along.settle(position))
+    }
+
+    /// Whether authority is not followed, and should be: one that writes nearly all frames itself would read them again
+    /// for each snapshot.
+    pub fn is_to_follow(&self) -> bool {
+        self.along.is_none() && self.share.is_mostly_own() && !self.tainted
+    }
+
+    /// Follows authority again, from where a snapshot was written without that.
+    pub fn follow_again(&mut self, mut rested: Rested, source: &dyn Source) {
+        // Near the head already, so that little is read while the lock is held. What cannot be read is not followed.
+        if self.is_to_follow() && rested.read_on(source, self.head).is_ok() {
+            self.along = rested.at(self.head);
+            self.followed = 0;
+        }
+    }
+
+    /// What was noted of the frames since the last snapshot that this handle made ready, if it appended all of them. From
+    /// here on it is noted anew.
+    pub fn settle_trail(&mut self) -> Option<Trail> {
+        let position = self.head.position;
+        let trail = self.trail.replace(Trail::behind(position));
+        trail.filter(|trail| trail.reaches(position))
     }
 
     /// Whether every row that was asked for was there.
@@ -174,14 +241,50 @@ impl Live {
         Ok(())
     }
 
-    /// Takes in what the log says of the frames that were just applied: the newest head, and where it stands.
-    pub fn settle(&mut self, head: Head, mark: Option<Landmark>) {
-        self.head = head;
-        self.mark = mark.or(self.mark);
+    /// Takes in what the log says of the frames that were just applied: the newest head, and where they stand.
+    pub fn settle(&mut self, appended: &Appended) {
+        self.head = appended.head;
+        self.mark = appended.mark.or(self.mark);
+        let trail = self.trail.as_mut();
+        if trail.is_some_and(|trail| !trail.note_marks(appended)) {
+            self.trail = None;
+        }
+        if self.share.is_one_among_many() {
+            self.along = None;
+        }
+        self.share.age();
     }
 
-    /// Applies an entry that stands at `head`.
-    pub fn apply(&mut self, entry: &Entry, head: Head) -> Applied {
+    /// An empty list of bodies, with the room of the last one.
+    pub fn room_for_bodies(&mut self) -> Vec<BodyDigest> {
+        let mut bodies = std::mem::take(&mut self.entry.bodies);
+        bodies.clear();
+        bodies
+    }
+
+    /// Takes back what [`Live::room_for_bodies`] gave.
+    pub fn give_back(&mut self, bodies: Vec<BodyDigest>) {
+        self.entry.bodies = bodies;
+    }
+
+    /// Applies an entry that this handle is about to append at `head`.
+    pub fn append(&mut self, entry: &Entry, head: Head) -> Applied {
+        let trail = self.trail.as_mut();
+        if trail.is_some_and(|trail| !trail.note(entry.at.time)) {
+            self.trail = None;
+        }
+        self.share.own += 1;
+        self.take_in(entry, head)
+    }
+
+    /// Applies an entry that was read at `head`.
+    fn apply(&mut self, entry: &Entry, head: Head) -> Applied {
+        self.trail = None;
+        self.share.others += 1;
+        self.take_in(entry, head)
+    }
+
+    fn take_in(&mut self, entry: &Entry, head: Head) -> Applied {
         let applied = match &mut self.along {
             Some(along) => apply_seen(&mut self.state, entry, |state| along.apply(entry, state)),
             None => apply(&mut self.state, entry),
@@ -228,6 +331,9 @@ impl Live {
     pub fn note_key(&mut self, key: KeyDigest, prior: Prior) {
         if let Some(keys) = &mut self.keys {
             keys.insert(key, prior);
+        }
+        if let Some(trail) = &mut self.trail {
+            trail.note_key(key, prior);
         }
     }
 }

@@ -94,6 +94,12 @@ impl Marks {
             .extend(at.filter(|at| at.head.position.0.is_multiple_of(STRIDE)));
     }
 
+    /// Takes in what was found behind these.
+    pub fn join(&mut self, behind: Marks) {
+        self.newest = behind.newest;
+        self.found.extend(behind.found);
+    }
+
     /// Where the newest frame of the walk stands, as far as that is known.
     pub fn newest(&self) -> Option<Landmark> {
         self.newest

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tenure_core::codec::v1::Encoded;
 use tenure_core::command::{
@@ -26,6 +27,7 @@ use crate::error::{Error, Failure};
 use crate::host::This;
 
 use super::Store;
+use super::group::Order;
 use super::{keys, payload};
 
 mod history;
@@ -66,7 +68,7 @@ impl Prepared {
 }
 
 /// Builds the request of a call.
-pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
+pub(super) fn prepare(store: &Store, mut call: Call) -> Result<Arc<Order>, Failure> {
     let mut write = Writing {
         store,
         texts: Texts::with_room(),
@@ -74,7 +76,7 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
     };
     let this = store.host().this();
     let actor = write.actor(call.actor.as_deref(), &this)?;
-    let mut command = write.command(&call.verb, actor)?;
+    let mut command = write.command(&mut call.verb, actor)?;
     let require = call.require.as_ref();
     let require = require.map(|at| write.role(at)).transpose()?;
     let presented = call.token.as_ref().map(|token| Presented {
@@ -92,40 +94,44 @@ pub(super) fn prepare(store: &Store, call: Call) -> Result<Prepared, Failure> {
         pid: this.pid,
         host: this.id,
     };
-    let mut request = Request {
-        input: Input {
-            command,
-            origin,
-            presented,
-            force,
-            evidence,
-            key: None,
-            require,
-            seal: secret.map(|secret| secret.seal()),
+    // Where it stays: it has some 900 bytes, and is not moved from hand to hand.
+    let order = Arc::new(Order::new(Prepared {
+        request: Request {
+            input: Input {
+                command,
+                origin,
+                presented,
+                force,
+                evidence,
+                key: None,
+                require,
+                seal: secret.map(|secret| secret.seal()),
+            },
+            texts,
+            bodies,
+            time: store.now(),
         },
-        texts,
-        bodies,
-        time: store.now(),
-    };
-    request.input.key = call
-        .key
-        .as_ref()
-        .map(|key| recorded(key, &request))
-        .transpose()?;
-    let mut prepared = Prepared {
-        request,
         encoded: None,
         key: call.key,
         deadline: call.deadline,
         presented: call.token.and_then(|t| t.secret).map(|s| s.seal()),
         secret,
-    };
+    }));
+    finish(store, &mut order.prepared.lock())?;
+    Ok(order)
+}
+
+/// What follows from a request as it stands: its key, whether its token has the right secret, and its bytes.
+fn finish(store: &Store, prepared: &mut Prepared) -> Result<(), Failure> {
+    if let Some(key) = &prepared.key {
+        prepared.request.input.key = Some(recorded(key, &prepared.request)?);
+    }
     if prepared.presented.is_some() {
         // As far as can be seen: it is asked again under the lock.
         prepared.match_secret(&store.live.read().state);
     }
-    prepared.encoded = Some(entry::encode(Some(&store.0.nonces), &prepared.request)?);
-    Ok(prepared)
+    prepared.encoded = Some(entry::encode(Some(&store.0.supplies), &prepared.request)?);
+    Ok(())
 }
 
 /// A key as a log has it, with what the call says.
@@ -294,7 +300,7 @@ impl Writing<'_> {
         self.text("the reason", reason, limits::REASON_BYTES_MAX)
     }
 
-    fn body(&mut self, body: &[u8]) -> Result<BodyId, Error> {
+    fn body(&mut self, body: Vec<u8>) -> Result<BodyId, Error> {
         within("the text", body.len(), limits::BODY_BYTES_MAX)?;
         Ok(self.bodies.add(body))
     }
@@ -339,7 +345,7 @@ impl Writing<'_> {
         })
     }
 
-    fn command(&mut self, verb: &Verb, actor: TextId) -> Result<Command, Error> {
+    fn command(&mut self, verb: &mut Verb, actor: TextId) -> Result<Command, Error> {
         if let Some(command) = self.about_a_history(verb, actor)? {
             return Ok(command);
         }
@@ -398,7 +404,7 @@ impl Writing<'_> {
                     .map(|t| self.text("the title", t, limits::TITLE_BYTES_MAX))
                     .transpose()?,
                 writes: self.scopes(writes)?,
-                body: body.as_deref().map(|b| self.body(b)).transpose()?,
+                body: body.take().map(|b| self.body(b)).transpose()?,
             }
             .into(),
             other => self.about_a_dispatch(other)?,
@@ -406,7 +412,7 @@ impl Writing<'_> {
     }
 
     /// What ends or begins the work on a dispatch.
-    fn about_a_dispatch(&mut self, verb: &Verb) -> Result<Command, Error> {
+    fn about_a_dispatch(&mut self, verb: &mut Verb) -> Result<Command, Error> {
         Ok(match verb {
             Verb::Accept { dispatch } => Accept {
                 dispatch: *dispatch,
@@ -424,7 +430,7 @@ impl Writing<'_> {
             } => Report {
                 dispatch: *dispatch,
                 outcome: *outcome,
-                body: body.as_deref().map(|b| self.body(b)).transpose()?,
+                body: body.take().map(|b| self.body(b)).transpose()?,
             }
             .into(),
             Verb::Cancel { dispatch, reason } => Cancel {
@@ -442,10 +448,10 @@ impl Writing<'_> {
     }
 
     /// Notes, mail, and the store's own affairs.
-    fn about_the_rest(&mut self, verb: &Verb) -> Result<Command, Error> {
+    fn about_the_rest(&mut self, verb: &mut Verb) -> Result<Command, Error> {
         Ok(match verb {
             Verb::Note { body, on } => Note {
-                body: self.body(body)?,
+                body: self.body(std::mem::take(body))?,
                 on: *on,
             }
             .into(),
@@ -456,7 +462,7 @@ impl Writing<'_> {
             .into(),
             Verb::Send { to, body, re } => Send {
                 to: self.name(to),
-                body: self.body(body)?,
+                body: self.body(std::mem::take(body))?,
                 re: *re,
             }
             .into(),

@@ -1,6 +1,7 @@
 //! What happens behind the lock: waiting until an answer depends on nothing that a crash could take back,
 //! counting repeated refusals, repeating recorded answers.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tenure_core::command::{Command, Count, Origin, Request};
@@ -21,6 +22,7 @@ use super::files::Files;
 use super::group::{self, Verdict};
 use super::judge::Kept;
 use crate::authority::kept;
+use crate::authority::resume::Rested;
 
 use super::keys::Prior;
 use super::prepare::Prepared;
@@ -139,7 +141,7 @@ fn count(store: &Store, prepared: &Prepared, refusal: &Refusal, kept: Kept) {
             secret: None,
         };
         // Nobody's answer depends on it.
-        drop(group::submit(store, counted).wait());
+        drop(group::submit(store, Arc::new(group::Order::new(counted))).wait());
     }
 }
 
@@ -308,7 +310,10 @@ impl Store {
             return Ok(());
         }
         let (head, state) = (live.head, live.state.share());
-        let settled = live.settle_along();
+        let noted = kept::Noted {
+            settled: live.settle_along(),
+            trail: live.settle_trail(),
+        };
         drop(live);
         let draft = snapshot::Draft::of(&state, head)?;
         self.journal()
@@ -320,15 +325,31 @@ impl Store {
         let cost = draft.save(self.journal(), &mut files)?;
         drop(draft);
         // The snapshot serves without what stands beside it.
-        let beside = kept::extend(&self.source, before, head, settled, &mut files);
+        let beside = kept::extend(&self.source, before, head, noted, &mut files);
         files.save(self.journal().snapshots())?;
-        beside?;
+        let rested = self.read_on_to_follow(beside?)?;
         let mut live = self.live.write();
+        if let Some(rested) = rested {
+            live.follow_again(rested, &*self.source);
+        }
         live.forget_keys();
         live.snapshot_bytes = cost;
         live.since_snapshot = live.head.position.0.saturating_sub(head.position.0);
         let due = snapshot::is_due(live.since_snapshot, cost);
         self.0.snapshot_due.store(due, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Brings what was read for a snapshot near the head, outside of the lock, where this handle follows authority again
+    /// from here on.
+    fn read_on_to_follow(&self, rested: Option<Rested>) -> Result<Option<Rested>, Error> {
+        let live = self.live.read();
+        let (head, follows) = (live.head, live.is_to_follow());
+        drop(live);
+        let Some(mut rested) = rested.filter(|_| follows) else {
+            return Ok(None);
+        };
+        rested.read_on(&*self.source, head)?;
+        Ok(Some(rested))
     }
 }

@@ -46,7 +46,8 @@ pub fn settle(
 
 /// Raises the incarnation: its first frame says why.
 fn raise(store: &Store, call: Call) -> Result<Done, Failure> {
-    let mut prepared = prepare(store, call)?;
+    let order = prepare(store, call)?;
+    let mut prepared = order.prepared.lock();
     let state = store.view(Clone::clone)?;
     let known = store.head()?;
     let mut fault = None;

@@ -35,7 +35,7 @@ pub struct Balky {
     before: Mutex<Option<Hook>>,
     syncs: Mutex<Syncs>,
     released: Condvar,
-    reads: Mutex<Vec<Position>>,
+    reads: Mutex<Vec<(Position, Depth)>>,
     asked: Mutex<(u32, u32)>,
 }
 
@@ -93,6 +93,12 @@ impl Balky {
 
     /// Behind which positions was read since this was last asked.
     pub fn reads(&self) -> Vec<Position> {
+        let reads = self.reads_of_depth();
+        reads.into_iter().map(|(after, _)| after).collect()
+    }
+
+    /// The same, and how much of each frame.
+    pub fn reads_of_depth(&self) -> Vec<(Position, Depth)> {
         std::mem::take(&mut *self.reads.lock())
     }
 
@@ -196,7 +202,7 @@ impl Journal for Balky {
     }
 
     fn read_from(&self, after: Position, depth: Depth) -> Result<Box<dyn Frames + '_>, Error> {
-        self.reads.lock().push(after);
+        self.reads.lock().push((after, depth));
         self.inner.read_from(after, depth)
     }
 

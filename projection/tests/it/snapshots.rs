@@ -1,5 +1,6 @@
 //! Snapshots are never truth: whatever becomes of them, answers are those of a replay.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -307,5 +308,81 @@ fn damaged_or_missing_files_of_keys_change_no_answer() {
         assert!(all_known());
         std::fs::write(&file, good).expect("written");
         std::fs::remove_file(&wrong_name).expect("removed");
+    }
+}
+
+/// The files beside the snapshot, by name.
+fn beside(place: &Path) -> BTreeMap<String, Vec<u8>> {
+    let all = std::fs::read_dir(place.join("snapshots")).expect("there");
+    let all = all.map(|e| e.expect("listed").path());
+    let named = all.map(|path| {
+        let name = path.file_name().expect("a file").to_string_lossy();
+        (name.into_owned(), std::fs::read(&path).expect("readable"))
+    });
+    let of = |name: &str| {
+        ["held", "keys-", "marks-"]
+            .iter()
+            .any(|p| name.starts_with(p))
+    };
+    named.filter(|(name, _)| of(name)).collect()
+}
+
+/// What a handle notes of the frames that it appends is what another one reads of them: when they were decided, their
+/// keys, and where they stand.
+#[test]
+fn what_is_noted_is_written_as_what_is_read() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let place = temp.path().join("store");
+    let options = OpenOptions::new(&place).create(true);
+    let open = || Store::open(&options, host(temp.path())).expect("it opens");
+    let store = open();
+    register(&store);
+    let append = |keys: std::ops::Range<usize>| {
+        submit_keyed(&store, keys);
+        let note = |_| Verb::Dispatch {
+            item: name("again"),
+            to: name("nobody"),
+            to_generation: None,
+            title: None,
+            writes: Vec::new(),
+            body: None,
+        };
+        // Refusals, of which one is recorded.
+        for verb in (0..3).map(note) {
+            store
+                .execute(Call::new(verb).by("test"))
+                .expect_err("nobody");
+        }
+    };
+    append(0..70);
+    store.snapshot().expect("written");
+    let first = place.join("snapshots");
+    let kept = temp.path().join("kept");
+    copy(&first, &kept);
+    append(70..71);
+    append(71..300);
+    store.snapshot().expect("written");
+    let noted = beside(&place);
+    drop(store);
+    assert!(
+        ["held", "marks-0"]
+            .iter()
+            .all(|name| noted.contains_key(*name))
+    );
+    assert!(noted.keys().any(|name| name.starts_with("keys-")));
+
+    std::fs::remove_dir_all(&first).expect("removed");
+    copy(&kept, &first);
+    assert_ne!(beside(&place), noted);
+    open().snapshot().expect("written");
+    assert_eq!(beside(&place), noted);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("made");
+    for entry in std::fs::read_dir(from).expect("there") {
+        let path = entry.expect("listed").path();
+        let name = path.file_name().expect("a file");
+        std::fs::copy(&path, to.join(name)).expect("copied");
     }
 }

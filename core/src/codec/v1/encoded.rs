@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use bincode::Encode;
 
 use super::{
-    Context, FENCE_BYTES, Fault, HAS_GRANTED, HAS_NAMED, HAS_SESSION, HAS_TREE, NONCE_BYTES, Parts,
-    REQUIRING, Row, SEALING, TREE_FENCE_BYTES, VERSION, first_half,
+    Context, FENCE_BYTES, Facts, Fault, HAS_GRANTED, HAS_NAMED, HAS_SESSION, HAS_TREE, NONCE_BYTES,
+    Parts, REQUIRING, Row, SEALING, TREE_FENCE_BYTES, VERSION, first_half,
 };
 use crate::codec::{append, length};
 use crate::command::{Input, Request};
@@ -23,47 +23,59 @@ const ROOM_BYTES: usize = 320;
 pub struct Encoded {
     /// The facts up to the events, with room before them for a fence without a tree.
     facts: Vec<u8>,
+    /// Where in them the table of bodies begins.
+    table: usize,
     texts: Vec<u8>,
     bodies: Vec<u8>,
-    digests: Vec<BodyDigest>,
 }
 
 /// Encodes a request.
 ///
-/// `nonce` gives 16 fresh random bytes for each text and body, so that short texts cannot be guessed from
-/// their digests.
+/// It takes the place of whatever `room` held. `nonce` gives 16 fresh random bytes for each text and body, so that short
+/// texts cannot be guessed from their digests.
 ///
 /// # Errors
 /// [`Fault::TooLarge`] when a number does not fit its field.
 pub fn encode_request(
     request: &Request,
+    room: Parts,
     mut nonce: impl FnMut() -> [u8; NONCE_BYTES],
 ) -> Result<Encoded, Fault> {
-    let mut facts = Vec::with_capacity(ROOM_BYTES);
+    let Parts {
+        mut facts,
+        mut texts,
+        mut bodies,
+    } = room;
+    facts.clear();
+    facts.reserve(ROOM_BYTES);
     facts.resize(FENCE_BYTES, 0);
-    let texts = encode_table(request.texts.iter(), &mut facts, |_| {}, &mut nonce)?;
-    let mut digests = Vec::with_capacity(request.bodies.iter().len());
-    let note = |digest| digests.push(digest);
-    let bodies = encode_table(request.bodies.iter(), &mut facts, note, &mut nonce)?;
+    encode_table(request.texts.iter(), &mut facts, &mut texts, &mut nonce)?;
+    let table = facts.len();
+    encode_table(request.bodies.iter(), &mut facts, &mut bodies, &mut nonce)?;
     encode_input(&request.input, &mut facts)?;
     Ok(Encoded {
         facts,
+        table,
         texts,
         bodies,
-        digests,
     })
 }
 
 impl Encoded {
-    /// Adds what was decided: the parts of the frame, and the digests of its bodies in order.
+    /// The digests of its bodies, in order.
+    pub fn body_digests(&self, mut each: impl FnMut(BodyDigest)) {
+        let mut reader = Facts {
+            rest: &self.facts[self.table..],
+        };
+        let read = reader.digests("bodies", &mut each);
+        read.expect("the table was written as it is read");
+    }
+
+    /// Adds what was decided: the parts of the frame.
     ///
     /// # Errors
     /// [`Fault::TooLarge`] when a number does not fit its field.
-    pub fn decided(
-        self,
-        fence: &Fence,
-        events: &[Event],
-    ) -> Result<(Parts, Vec<BodyDigest>), Fault> {
+    pub fn decided(self, fence: &Fence, events: &[Event]) -> Result<Parts, Fault> {
         let mut facts = self.facts;
         facts[..FENCE_BYTES].copy_from_slice(&encode_fence(fence)?);
         if let Some(tree) = fence.tree {
@@ -75,12 +87,11 @@ impl Encoded {
                 event.encode_payload(out).map_err(|_| Fault::TooLarge)
             })?;
         }
-        let parts = Parts {
+        Ok(Parts {
             facts,
             texts: self.texts,
             bodies: self.bodies,
-        };
-        Ok((parts, self.digests))
+        })
     }
 }
 
@@ -94,8 +105,7 @@ pub fn encode(
     events: &[Event],
     nonce: impl FnMut() -> [u8; NONCE_BYTES],
 ) -> Result<Parts, Fault> {
-    let (parts, _) = encode_request(request, nonce)?.decided(fence, events)?;
-    Ok(parts)
+    encode_request(request, Parts::default(), nonce)?.decided(fence, events)
 }
 
 fn put<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), Fault> {
@@ -120,15 +130,20 @@ fn put_before(out: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 }
 
 /// Writes bytes and before them how many there are, in place: without a buffer between, which would have to be made for
-/// each item of each frame. What is moved is short.
+/// each item of each frame. Nearly every length takes one byte, for which there is room; for a longer one what was
+/// written moves on.
 fn put_sized(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let begin = out.len();
+    out.push(0);
     write(out)?;
-    let (number, used) = length(out.len() - begin).map_err(|_| Fault::TooLarge)?;
-    put_before(out, begin, &number[..used]);
+    let (number, used) = length(out.len() - begin - 1).map_err(|_| Fault::TooLarge)?;
+    out[begin] = number[0];
+    if used > 1 {
+        put_before(out, begin + 1, &number[1..used]);
+    }
     Ok(())
 }
 
@@ -191,15 +206,16 @@ fn short(session: SessionNo) -> Result<[u8; 4], Fault> {
     Ok(number.to_le_bytes())
 }
 
-/// Writes a table into the facts, and gives the part that it names.
+/// Writes a table into the facts, and the part that it names.
 fn encode_table<'a>(
     contents: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     facts: &mut Vec<u8>,
-    mut note: impl FnMut(BodyDigest),
+    part: &mut Vec<u8>,
     nonce: &mut impl FnMut() -> [u8; NONCE_BYTES],
-) -> Result<Vec<u8>, Fault> {
+) -> Result<(), Fault> {
     let bytes = contents.clone().map(|content| NONCE_BYTES + content.len());
-    let mut part = Vec::with_capacity(bytes.sum());
+    part.clear();
+    part.reserve(bytes.sum());
     put(facts, &(contents.len() as u64))?;
     for content in contents {
         let begin = part.len();
@@ -211,7 +227,6 @@ fn encode_table<'a>(
             length: content.len() as u64,
         };
         put(facts, &row)?;
-        note(row.digest);
     }
-    Ok(part)
+    Ok(())
 }

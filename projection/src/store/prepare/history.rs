@@ -13,7 +13,7 @@ impl Writing<'_> {
     /// What a call about a history asks; `None` for any other call.
     pub(super) fn about_a_history(
         &mut self,
-        verb: &Verb,
+        verb: &mut Verb,
         actor: TextId,
     ) -> Result<Option<Command>, Error> {
         Ok(Some(match verb {
@@ -27,7 +27,7 @@ impl Writing<'_> {
                 kind: self.record_kind(kind)?,
                 body: {
                     within("the record", body.len(), limits::RECORD_BYTES_MAX)?;
-                    self.bodies.add(body)
+                    self.bodies.add(std::mem::take(body))
                 },
                 expect: *expect,
                 opens: opens.as_ref().map(|a| self.activity(a)),
@@ -39,9 +39,9 @@ impl Writing<'_> {
                 found: self.store.record_at(*to)?,
             }
             .into(),
-            Verb::Branch { in_tree, .. } => {
+            &mut Verb::Branch { in_tree, .. } => {
                 let branch = self.branch(verb, actor)?;
-                if *in_tree {
+                if in_tree {
                     within_the_tree(branch).into()
                 } else {
                     branch.into()

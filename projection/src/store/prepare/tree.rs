@@ -15,7 +15,7 @@ impl Writing<'_> {
     /// Roots, children and trees as a whole; `None` for any other verb.
     pub(super) fn about_a_tree(
         &mut self,
-        verb: &Verb,
+        verb: &mut Verb,
         actor: TextId,
     ) -> Result<Option<Command>, Error> {
         Ok(Some(match verb {
@@ -75,7 +75,7 @@ impl Writing<'_> {
     }
 
     /// What ends a claim, a reservation or a holding, or stands on one.
-    fn about_an_epoch(&mut self, verb: &Verb) -> Result<Option<Command>, Error> {
+    fn about_an_epoch(&mut self, verb: &mut Verb) -> Result<Option<Command>, Error> {
         Ok(Some(match verb {
             Verb::Publish { name, epoch } => Publish {
                 name: self.name(name),
@@ -90,7 +90,7 @@ impl Writing<'_> {
             Verb::Recover { name, epoch, body } => Recover {
                 name: self.name(name),
                 epoch: *epoch,
-                body: self.body(body)?,
+                body: self.body(std::mem::take(body))?,
             }
             .into(),
             Verb::Release {

@@ -19,7 +19,7 @@ pub fn empty_request(texts: &[&str]) -> Request {
     let mut table = Texts::default();
     texts.iter().for_each(|text| table.push(text.as_bytes()));
     let mut bodies = Bodies::default();
-    bodies.add(b"forged");
+    bodies.add(b"forged".to_vec());
     Request {
         input: Input {
             command: Command::Count(Count {
