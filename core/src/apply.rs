@@ -191,3 +191,6 @@ fn touch(state: &mut State, session: SessionNo, at: Moment) {
         session.last_seen = at;
     }
 }
+
+#[cfg(test)]
+mod tests;

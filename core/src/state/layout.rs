@@ -207,3 +207,6 @@ impl State {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

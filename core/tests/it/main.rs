@@ -1,6 +1,7 @@
 //! Behaviours of the rules through their public door.
 
 mod decisions;
+mod forged;
 mod golden;
 mod liveness;
 mod losses;

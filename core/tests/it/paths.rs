@@ -3,7 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tenure_core::holder::{BootId, HostId};
-use tenure_core::path::{Anchor, Inode, Level, Repository, Scope, nested, overlap};
+use tenure_core::path::{
+    Anchor, Inode, Level, Repository, Scope, contains, nested, overlap, same_place,
+};
 
 const HOST: HostId = HostId([1; 16]);
 const BOOT: Option<BootId> = Some(BootId([1; 16]));
@@ -330,4 +332,105 @@ proptest! {
         let other = known(disk.scope(&b, &y, exist), hosts[1], boots[1], tops[1], commons[1]);
         meet(&one, &other);
     }
+}
+
+/// DSC-13, C11: one place has one name on its host, or one identity in one boot; what tells none of these is another.
+#[test]
+fn one_place_is_told_by_host_and_path_or_by_identity_within_a_boot() {
+    let a = anchored("/w/a", &[(1, 0), (2, 1), (3, 2)]);
+    let b = anchored("/mnt/a", &[(1, 0), (9, 1), (3, 2)]);
+    let on = |scope: &Scope<&'static [u8]>, host, boot| Scope {
+        host: HostId([host; 16]),
+        boot,
+        ..scope.clone()
+    };
+    let other_boot = Some(BootId([2; 16]));
+    let unborn = |mut scope: Scope<&'static [u8]>| {
+        for anchor in &mut scope.anchors {
+            anchor.inode.birth = None;
+        }
+        scope
+    };
+    let cases = [
+        ("itself", a.clone(), a.clone(), true),
+        (
+            "itself in another boot",
+            a.clone(),
+            on(&a, 1, other_boot),
+            true,
+        ),
+        ("itself elsewhere", a.clone(), on(&a, 2, BOOT), false),
+        ("one identity", a.clone(), b.clone(), true),
+        ("one identity, elsewhere", a.clone(), on(&b, 2, BOOT), false),
+        (
+            "one identity, another boot",
+            a.clone(),
+            on(&b, 1, other_boot),
+            false,
+        ),
+        ("no boot known", on(&a, 1, None), on(&b, 1, None), false),
+        (
+            "no birth known",
+            unborn(a.clone()),
+            unborn(b.clone()),
+            false,
+        ),
+        (
+            "other identities",
+            a.clone(),
+            anchored("/mnt/a", &[(8, 2)]),
+            false,
+        ),
+        ("no identities", scope("/w/a"), scope("/w/b"), false),
+    ];
+    for (what, one, other, expected) in cases {
+        assert_eq!(same_place(&one, &other), expected, "{what}");
+        assert_eq!(same_place(&other, &one), expected, "{what}");
+        let depth = contains(&one, &other);
+        assert_eq!(depth, expected.then_some(2), "{what}");
+    }
+}
+
+/// DSC-13: what is below a place is in it, by name or by the identity of the place among its own.
+#[test]
+fn what_is_below_a_place_is_in_it() {
+    let outer = anchored("/w/a", &[(1, 0), (2, 1), (3, 2)]);
+    let named = scope("/w/a/b");
+    let mounted = anchored("/mnt/b", &[(1, 0), (3, 1), (4, 2)]);
+    assert_eq!(contains(&outer, &named), Some(2));
+    assert_eq!(contains(&outer, &mounted), Some(2));
+    assert_eq!(contains(&named, &outer), None);
+    assert_eq!(contains(&outer, &anchored("/mnt/b", &[(4, 2)])), None);
+    for (host, boot) in [(2, BOOT), (1, None), (1, Some(BootId([2; 16])))] {
+        let other = Scope {
+            host: HostId([host; 16]),
+            boot,
+            ..mounted.clone()
+        };
+        assert_eq!(contains(&outer, &other), None, "{host} {boot:?}");
+    }
+}
+
+/// D11: the superproject of a submodule of a linked worktree is the repository, however its worktrees are called.
+#[test]
+fn a_superproject_is_found_behind_a_worktree_and_not_behind_what_is_called_so() {
+    let of = |common: &'static str| {
+        let repository = Repository {
+            common: common.as_bytes(),
+            inode: None,
+            top: &b"/w"[..],
+        };
+        repository.superproject().map(<[u8]>::to_vec)
+    };
+    let git = Some(b"/w/.git".to_vec());
+    assert_eq!(of("/w/.git/modules/sub"), git);
+    assert_eq!(of("/w/.git/worktrees/one/modules/sub"), git);
+    let deeper = Some(b"/w/worktrees/x/y/.git".to_vec());
+    assert_eq!(of("/w/worktrees/x/y/.git/modules/sub"), deeper);
+    assert_eq!(
+        of("/w/.git/modules/sub/modules/subsub"),
+        Some(b"/w/.git/modules/sub".to_vec())
+    );
+    assert_eq!(of("/w/.git"), None);
+    assert_eq!(of("/w/modules/sub"), None);
 }
