@@ -3,6 +3,7 @@
 mod conformance;
 mod damage;
 mod evidence;
+mod failing;
 mod frame;
 mod golden;
 mod inspect;
