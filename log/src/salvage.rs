@@ -139,8 +139,7 @@ pub struct Report {
 ///
 /// # Errors
 /// [`Error::NotAStore`] when there is no segment, [`Error::NewerFormat`], [`Error::Occupied`] when there is something in
-/// `dest`, and the system's answers. Then nothing in `dest` is taken for a store, unless all is there and only the names
-/// could not be made durable.
+/// `dest`, and the system's answers. Then `dest` is taken for no store, or is a whole one whose names may not be durable.
 pub fn salvage(
     look: &dyn Look,
     storage: &Arc<dyn Storage>,

@@ -8,6 +8,7 @@ mod frame;
 mod golden;
 mod inspect;
 mod landmark;
+mod limits;
 mod listing;
 mod old_page;
 mod opening;

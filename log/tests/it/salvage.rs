@@ -19,6 +19,7 @@ use tenure_log::verify::{Outcome, verify};
 use crate::store::{Builder, Files};
 
 mod crashed;
+mod kept;
 mod shuffled;
 
 const DEST: &str = "/store";
