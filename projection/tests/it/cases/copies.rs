@@ -143,6 +143,26 @@ fn two_copies_are_two_lives() {
     assert!(note(&Session::of(&copy, theirs.token().clone()), "x").is_err());
 }
 
+/// E19: a store that only moved goes on in its life: who held something holds it, and the log says that it moved.
+#[test]
+fn a_store_that_moved_keeps_its_life() {
+    let ground = Ground::new();
+    let token = session(&ground.open(), "api").token().clone();
+    let other = Ground::new();
+    copy(&ground.dir, &other.dir);
+    fs::remove_dir_all(&ground.dir).expect("moved away");
+    assert!(has_moved(other.try_open()));
+    let (options, host) = (other.options(), other.host.clone());
+    let how = Settlement::Moved;
+    let settled = settle(&options, host, None, how, "to another disk".into());
+    assert_eq!(settled.expect("settled").at.position.0, 2);
+    let store = other.open();
+    assert_eq!(store.view(|state| state.incarnation).expect("read"), 1);
+    note(&Session::of(&store, token), "goes on").expect("noted");
+    drop(store);
+    other.assert_clean();
+}
+
 /// A copy of a store in which nothing has happened yet begins a life of its own too: its first frame says so.
 #[test]
 fn a_copied_store_without_a_frame_is_settled() {

@@ -111,6 +111,30 @@ fn changing_commands_are_found_in_compound_lines() {
         ("git --version; git help reset; git -h", ""),
         ("git worktree remove ../w2", "worktree:tree@/w[../w2]"),
         ("bash -c \"$SCRIPT git\"", "?:unknown@/w"),
+        (
+            "git add x &> out; git add y",
+            "add:index@/w[x] add:index@/w[y]",
+        ),
+        (
+            "diff <(git add x) >(git add y)",
+            "add:index@/w[x] add:index@/w[y]",
+        ),
+        ("cat <<<'git add x'; git add y", "add:index@/w[y]"),
+        (
+            "cat <<-EOF\n\tgit add x\n\tEOF\ngit add y",
+            "add:index@/w[y]",
+        ),
+        ("cat <<EOF\ngit add x", ""),
+        ("echo a#b; git add x", "add:index@/w[x]"),
+        ("cd -P sub && git add x", "add:index@/w/sub[x]"),
+        ("bash --norc script", ""),
+        ("bash -c \"$SCRIPT\"", ""),
+        ("$TOOL -v \"$FILE\"", ""),
+        ("git -$OPTION commit", "?:unknown@/w"),
+        ("_A1=1 git add x", "add:index@/w[x]"),
+        ("1A=1 git add x", ""),
+        ("A-B=1 git add x", ""),
+        ("git commit --amend -m x", "commit:index@/w"),
         ("", ""),
         ("git", ""),
         ("'unclosed git reset --hard", ""),
@@ -173,6 +197,18 @@ fn commands_are_classified_as_the_table_says() {
         ("rm x", Tree),
         ("rm --cached x", Index),
         ("rm -n x", Nothing),
+        ("rm --dry-run x", Nothing),
+        ("restore -S x", Index),
+        ("restore -SW x", Tree),
+        ("restore --staged -W x", Tree),
+        ("apply --check --apply p", Tree),
+        ("branch -d", Refs),
+        ("tag -n", Nothing),
+        ("symbolic-ref -d HEAD", Refs),
+        ("symbolic-ref --delete HEAD", Refs),
+        ("replace", Nothing),
+        ("replace -l x", Nothing),
+        ("replace a b", Refs),
         ("stash", Tree),
         ("stash list", Nothing),
         ("stash drop", Refs),
@@ -264,4 +300,9 @@ fn lines_that_only_look_are_told_from_all_others() {
     ] {
         assert!(!only_looks(line), "{line}");
     }
+    // What stands deeper than anybody writes is not read, so it may do anything.
+    let nested =
+        |depth: usize| (0..depth).fold("ls".to_owned(), |line, _| format!("echo $({line})"));
+    assert!(only_looks(&nested(7)));
+    assert!(!only_looks(&nested(8)));
 }
