@@ -536,7 +536,7 @@ pub(crate) fn is_stand_in(content: &[u8]) -> bool {
 mod tests {
     use alloc::collections::BTreeSet;
 
-    use super::{Classes, Redactor, Use, number_of, stand_in, told};
+    use super::{Classes, Redactor, Use, is_stand_in, number_of, stand_in, told};
 
     #[test]
     fn stand_ins_are_told_apart_and_told_again() {
@@ -554,6 +554,18 @@ mod tests {
         assert_eq!(told(b"\x02\x01").as_deref(), Some("[redacted 2.1]"));
         for text in [&b""[..], b"a", b"\x01a", b"\n", b"\t\t"] {
             assert_eq!(told(text), None);
+        }
+        for (content, may_be) in [
+            (&b""[..], false),
+            (b"a", false),
+            (b"a/\x01", false),
+            (b"\x01/a", false),
+            (b"\x01", true),
+            (b"/\x01/\x02\x01", true),
+            (b"tester@/\x01", true),
+            (b"tester@/a", false),
+        ] {
+            assert_eq!(is_stand_in(content), may_be, "{content:?}");
         }
     }
 

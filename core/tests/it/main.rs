@@ -9,3 +9,4 @@ mod meeting;
 mod pages;
 mod paths;
 mod role;
+mod tokens;

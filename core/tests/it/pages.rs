@@ -162,3 +162,31 @@ fn a_list_of_items_is_encoded_as_a_list() {
     assert_eq!(codec::encode(&paged).ok(), codec::encode(&list).ok());
     assert_eq!(paged.iter().len(), 1000);
 }
+
+/// C6, P1: what is written down of a state and changed in any byte or cut anywhere is refused, or is a state like any other.
+#[test]
+fn a_damaged_head_is_refused_or_is_a_state() {
+    let layout = state().lay_out().expect("it is laid out");
+    let (mut refused, mut found) = (0, 0);
+    let mut read = |head: &[u8]| match State::find_again(head, Kept::of(layout.pages.clone())) {
+        Err(_) => refused += 1,
+        Ok((state, _)) => {
+            let live = state.live.iter().count();
+            assert_eq!(live, state.live.len());
+            found += 1;
+        }
+    };
+    let step = layout.head.len() / 2000 + 1;
+    for at in (0..layout.head.len()).step_by(step) {
+        read(&layout.head[..at]);
+        for change in [1, 0x80, 0xff] {
+            let mut head = layout.head.clone();
+            head[at] ^= change;
+            read(&head);
+        }
+    }
+    assert!(
+        refused > 100 && found > 0,
+        "{refused} refused, {found} found"
+    );
+}

@@ -260,6 +260,42 @@ fn verify_and_salvage_call_nothing_whole_that_they_could_not_read() {
     assert!(told > 10, "{told} errors");
 }
 
+/// C1: a closed segment that is damaged is not said to hold what was sealed, also where it was not read through at once.
+#[test]
+fn a_damaged_segment_is_not_sealed_on_a_failing_disk_either() {
+    let (store, frames) = written();
+    let path = &store.segments()[0];
+    let mut bytes = std::fs::read(path).expect("read");
+    bytes[4096 + 90] ^= 1;
+    std::fs::write(path, bytes).expect("written");
+    let mut least = u64::MAX;
+    at_every_call(|machine, context| {
+        let dir = machine
+            .directory(&store.path, Opening::Existing)
+            .map_err(opening)?;
+        let report = verify(&dir, &Default::default());
+        assert_ne!(report.outcome, Outcome::Clean, "{context}");
+        assert!(report.coverage.seals <= 1, "{context}");
+        least = least.min(report.coverage.frames);
+        Ok(())
+    });
+    assert!(least < frames as u64);
+}
+
+/// F31: a segment that is not there is damage, and no error of the disk.
+#[test]
+fn a_segment_that_is_gone_is_said_to_be_missing() {
+    let (store, _) = written();
+    let reader = SegmentReader::open(Arc::new(Disk), &store.path).expect("opened");
+    std::fs::remove_file(&store.segments()[0]).expect("removed");
+    let walk = reader.read_from(Position::ZERO, Depth::Whole);
+    let told = match walk {
+        Err(error) => Some(error),
+        Ok(mut walk) => walk.next().and_then(Result::err),
+    };
+    assert!(matches!(told, Some(Error::Damaged { .. })), "{told:?}");
+}
+
 /// B03: who salvages from such a disk keeps every frame, says which it lost, or ends.
 #[test]
 fn a_salvage_counts_what_it_could_not_read() {
