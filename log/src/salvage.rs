@@ -333,15 +333,15 @@ impl Copy<'_> {
         self.incarnation = self.incarnation.max(frame.header.incarnation);
         self.report.frames += 1;
         self.expected = frame.header.position.next();
-        let draft = Draft {
-            time: frame.header.time,
-            parts: Parts {
-                facts: frame.facts.to_vec(),
-                texts: frame.texts.to_vec(),
-                bodies: frame.bodies.to_vec(),
-            },
-        };
         if let Some(target) = &mut self.target {
+            let draft = Draft {
+                time: frame.header.time,
+                parts: Parts {
+                    facts: frame.facts.to_vec(),
+                    texts: frame.texts.to_vec(),
+                    bodies: frame.bodies.to_vec(),
+                },
+            };
             target.put(self.incarnation, volume.header.rules, &draft)?;
         }
         Ok(true)

@@ -193,16 +193,33 @@ fn header_of(look: &dyn Look, file: &str) -> io::Result<Result<SegmentHeader, Fa
     Ok(mended(&mut block).ok_or(fault))
 }
 
+/// CRC-32 as division of polynomials, the least bit first: what is left of a bit with 32 bits behind it.
+const CRC_POLYNOMIAL: u32 = 0xEDB8_8320;
+
 /// The header that differs from `block` in one bit and is good. There is at most one: the CRC tells any two apart that
 /// differ in so few bits of so short a block.
 fn mended(block: &mut [u8]) -> Option<SegmentHeader> {
-    for bit in 0..block.len() * 8 {
-        block[bit / 8] ^= 1 << (bit % 8);
-        let header = SegmentHeader::decode(block);
-        block[bit / 8] ^= 1 << (bit % 8);
-        if let Ok(header) = header {
-            return Some(header);
+    let bit = flipped(block)?;
+    block[bit / 8] ^= 1 << (bit % 8);
+    SegmentHeader::decode(block).ok()
+}
+
+/// The one bit that makes the CRC at the end of `block` wrong, if it is one. A CRC is linear: each bit changes it by what
+/// the division leaves of that bit alone, whatever the others are, so that one pass over the places finds it.
+fn flipped(block: &[u8]) -> Option<usize> {
+    let (content, stored) = block.split_last_chunk::<4>()?;
+    let wrong = crc32fast::hash(content) ^ u32::from_le_bytes(*stored);
+    let bits = content.len() * 8;
+    if wrong.is_power_of_two() {
+        return Some(bits + wrong.trailing_zeros() as usize);
+    }
+    let mut left = CRC_POLYNOMIAL;
+    for bit in (0..bits).rev() {
+        if left == wrong {
+            return Some(bit);
         }
+        let carried = left & 1;
+        left = left >> 1 ^ carried * CRC_POLYNOMIAL;
     }
     None
 }
@@ -215,7 +232,8 @@ fn borrowed(look: &dyn Look, file: &str, found: &Found) -> Option<SegmentHeader>
 
 /// The offset behind the last byte that is not zero, at or behind `from`.
 pub(super) fn dirty_end(file: &dyn ReadAt, from: u64) -> io::Result<u64> {
-    let mut piece = vec![0; 64 << 10];
+    let left = file.size()?.saturating_sub(from);
+    let mut piece = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(64 << 10)];
     let (mut offset, mut end) = (from, from);
     loop {
         let read = read_full(file, &mut piece, offset)?;
@@ -226,5 +244,32 @@ pub(super) fn dirty_end(file: &dyn ReadAt, from: u64) -> io::Result<u64> {
             end = offset + last as u64 + 1;
         }
         offset += read as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every bit of a block that ends with its CRC is found when it is turned over, and two bits are not taken for one.
+    #[test]
+    fn a_bit_that_turned_over_is_found_by_the_checksum() {
+        let mut block: Vec<u8> = (0..SEGMENT_HEADER_BYTES - 4)
+            .map(|at| (at * 7) as u8)
+            .collect();
+        let crc = crc32fast::hash(&block);
+        block.extend(crc.to_le_bytes());
+        assert_eq!(flipped(&block), None);
+        for bit in (0..block.len() * 8)
+            .step_by(61)
+            .chain(block.len() * 8 - 33..block.len() * 8)
+        {
+            block[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(flipped(&block), Some(bit));
+            block[0] ^= 2;
+            assert_ne!(flipped(&block), Some(bit), "bits 1 and {bit}");
+            block[0] ^= 2;
+            block[bit / 8] ^= 1 << (bit % 8);
+        }
     }
 }
