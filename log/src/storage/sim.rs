@@ -8,6 +8,7 @@
 //! at a time, in an order that the seed decides.
 
 mod image;
+mod losses;
 mod process;
 mod schedule;
 
@@ -21,6 +22,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{FileSystem, ProcessId, SharedMemory, Trust};
 use image::Image;
+pub use losses::{CrashState, KillPoint, Losses, StateId};
 pub use process::SimProcess;
 pub use schedule::Chaos;
 use schedule::Schedule;
@@ -56,6 +58,7 @@ struct State {
     processes: u32,
     handles: u64,
     trace: VecDeque<&'static str>,
+    recorded: Option<Vec<KillPoint>>,
 }
 
 /// What goes wrong at a step.
@@ -115,6 +118,29 @@ impl State {
         self.trace.push_back(step);
         number
     }
+
+    /// The machine as it is before the next step; what did not change since the last one is shared with it.
+    fn kill_point(&mut self) -> KillPoint {
+        self.image.look_at_mappings();
+        let last = self.recorded.as_ref().and_then(|points| points.last());
+        let image = match last {
+            Some(last) if last.image.changes == self.image.changes => last.image.clone(),
+            _ => Arc::new(self.image.without_processes()),
+        };
+        KillPoint {
+            step: self.steps,
+            boot: self.boot,
+            processes: self.processes,
+            image,
+        }
+    }
+
+    fn record(&mut self) {
+        if self.recorded.is_some() {
+            let point = self.kill_point();
+            self.recorded.as_mut().expect("just seen").push(point);
+        }
+    }
 }
 
 /// Seeded numbers (splitmix64).
@@ -160,6 +186,7 @@ impl Sim {
                     processes: 0,
                     handles: 0,
                     trace: VecDeque::with_capacity(TRACE_STEPS),
+                    recorded: None,
                 }),
                 turn: Condvar::new(),
                 began: Instant::now(),
@@ -200,6 +227,19 @@ impl Sim {
     /// Lets no fault happen that has not happened yet. Says whether there was one.
     pub fn clear_fault(&self) -> bool {
         self.world.state.lock().fault.take().is_some()
+    }
+
+    /// Remembers the machine before every step from now on.
+    pub fn record(&self) {
+        self.world.state.lock().recorded = Some(Vec::new());
+    }
+
+    /// The machine before every step since [`Sim::record`], and as it is now.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<KillPoint> {
+        let mut state = self.world.state.lock();
+        state.record();
+        state.recorded.take().unwrap_or_default()
     }
 
     /// What kind of file system the disk has.
@@ -345,10 +385,35 @@ impl SimMemory {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.words
-            .iter()
-            .flat_map(|word| word.load(SeqCst).to_ne_bytes())
-            .collect()
+        let mut bytes = vec![0; self.words.len() * 8];
+        for (word, eight) in self.words.iter().zip(bytes.chunks_exact_mut(8)) {
+            eight.copy_from_slice(&word.load(SeqCst).to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// Whether these are its bytes.
+    fn holds(&self, bytes: &[u8]) -> bool {
+        let mut pairs = self.words.iter().zip(bytes.chunks_exact(8));
+        bytes.len() == self.words.len() * 8
+            && pairs.all(|(word, eight)| word.load(SeqCst).to_ne_bytes() == *eight)
+    }
+
+    /// Reads at `offset`, as a file is read.
+    fn read(&self, into: &mut [u8], offset: usize) -> usize {
+        let count = (self.words.len() * 8)
+            .saturating_sub(offset)
+            .min(into.len());
+        let mut done = 0;
+        while done < count {
+            let at = offset + done;
+            let eight = self.words[at / 8].load(SeqCst).to_ne_bytes();
+            let part = &eight[at % 8..];
+            let part = &part[..part.len().min(count - done)];
+            into[done..done + part.len()].copy_from_slice(part);
+            done += part.len();
+        }
+        count
     }
 }
 

@@ -15,6 +15,7 @@ use tenure_log::storage::sim::{Chaos, Fault, Sim, SimProcess, Survival};
 use tenure_log::storage::{Access, Directory, FileSystem, Opening, Storage, Trust};
 use tenure_log::writer::site::Tuning;
 
+mod losses;
 mod told;
 mod zeros;
 

@@ -8,7 +8,7 @@ use super::{Random, SimMemory, Survival};
 use crate::storage::{Access, Onto, SharedMemory};
 
 /// What a disk writes or does not, as a whole.
-const SECTOR_BYTES: usize = 512;
+pub(super) const SECTOR_BYTES: usize = 512;
 
 /// The size of a disk that nobody gave another one: a write far out takes no more memory.
 const CAPACITY_BYTES: u64 = 256 << 20;
@@ -16,14 +16,26 @@ const CAPACITY_BYTES: u64 = 256 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct InodeId(pub(super) u64);
 
+/// A write that no sync has covered.
+#[derive(Clone)]
+pub(super) struct Write {
+    /// When it was made, among all changes of the disk.
+    pub(super) order: u64,
+    pub(super) offset: usize,
+    pub(super) bytes: Arc<[u8]>,
+}
+
 #[derive(Clone, Default)]
-struct Inode {
-    /// As processes see it.
-    seen: Vec<u8>,
+pub(super) struct Inode {
+    /// As processes see it; where it is mapped, as it was before.
+    pub(super) seen: Arc<Vec<u8>>,
     /// As it is on the disk.
-    durable: Vec<u8>,
+    pub(super) durable: Arc<Vec<u8>>,
     /// Writes that no sync has covered.
-    dirty: Vec<(usize, Vec<u8>)>,
+    pub(super) dirty: Vec<Write>,
+    /// What a mapping of it has held since the last sync, the newest last, and since when: kept only while kill points
+    /// are recorded.
+    pub(super) versions: Vec<(u64, Arc<Vec<u8>>)>,
     /// How many syncs failed, and whether anybody was told of the last one: every handle is told
     /// once, and one opened later only if nobody was (Linux since 4.13).
     errors: u64,
@@ -34,7 +46,7 @@ struct Inode {
 }
 
 #[derive(Clone)]
-enum Change {
+pub(super) enum Change {
     Add(String, InodeId),
     Remove(String),
     Rename(String, String, InodeId),
@@ -42,29 +54,34 @@ enum Change {
 
 /// A folder: its names, and the changes that no sync of it has covered.
 #[derive(Clone, Default)]
-struct Folder {
-    seen: BTreeMap<String, InodeId>,
-    durable: BTreeMap<String, InodeId>,
-    changes: Vec<Change>,
+pub(super) struct Folder {
+    pub(super) seen: BTreeMap<String, InodeId>,
+    pub(super) durable: BTreeMap<String, InodeId>,
+    pub(super) changes: Vec<(u64, Change)>,
 }
 
+/// The disk. Copies share what neither of them changes.
+#[derive(Clone)]
 pub(super) struct Image {
     pub(super) exists: bool,
     pub(super) capacity: u64,
-    inodes: BTreeMap<InodeId, Inode>,
-    folders: BTreeMap<String, Folder>,
-    made: u64,
+    pub(super) inodes: BTreeMap<InodeId, Arc<Inode>>,
+    pub(super) folders: BTreeMap<String, Arc<Folder>>,
+    pub(super) made: u64,
+    /// How often the disk or a mapping of it was changed, as far as that was looked at.
+    pub(super) changes: u64,
 }
 
 impl Default for Image {
     fn default() -> Image {
-        let folders = BTreeMap::from([(String::new(), Folder::default())]);
+        let folders = BTreeMap::from([(String::new(), Arc::default())]);
         Image {
             exists: false,
             capacity: CAPACITY_BYTES,
             inodes: BTreeMap::new(),
             folders,
             made: 0,
+            changes: 0,
         }
     }
 }
@@ -73,7 +90,7 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-fn apply(names: &mut BTreeMap<String, InodeId>, change: &Change) {
+pub(super) fn apply(names: &mut BTreeMap<String, InodeId>, change: &Change) {
     match change {
         Change::Add(name, inode) => {
             names.insert(name.clone(), *inode);
@@ -88,46 +105,95 @@ fn apply(names: &mut BTreeMap<String, InodeId>, change: &Change) {
     }
 }
 
-fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
+pub(super) fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
     if bytes.len() < offset + new.len() {
         bytes.resize(offset + new.len(), 0);
     }
     bytes[offset..offset + new.len()].copy_from_slice(new);
 }
 
+impl Inode {
+    /// A file of which everything is on the disk.
+    pub(super) fn at_rest(bytes: Arc<Vec<u8>>) -> Arc<Inode> {
+        Arc::new(Inode {
+            seen: bytes.clone(),
+            durable: bytes,
+            ..Inode::default()
+        })
+    }
+}
+
 impl Image {
     /// A copy without locks.
     pub(super) fn copy(&self) -> Image {
-        let mut inodes = self.inodes.clone();
-        for inode in inodes.values_mut() {
+        let mut copy = self.clone();
+        for inode in copy.inodes.values_mut() {
+            if inode.lock.is_none() && inode.memory.is_none() {
+                continue;
+            }
+            let inode = Arc::make_mut(inode);
             inode.lock = None;
             if let Some(memory) = &inode.memory {
                 inode.memory = Some(Arc::new(SimMemory::new(&memory.bytes())));
             }
         }
-        let Image {
-            exists,
-            capacity,
-            made,
-            ..
-        } = *self;
+        copy
+    }
+
+    /// The same disk with nothing on it.
+    pub(super) fn emptied(&self) -> Image {
         Image {
-            exists,
-            capacity,
-            inodes,
-            folders: self.folders.clone(),
-            made,
+            inodes: BTreeMap::new(),
+            folders: BTreeMap::new(),
+            ..*self
         }
+    }
+
+    /// Looks at what is mapped, and keeps what is otherwise than when it was last looked at.
+    pub(super) fn look_at_mappings(&mut self) {
+        for inode in self.inodes.values_mut() {
+            let Some(memory) = &inode.memory else {
+                continue;
+            };
+            let known = inode.versions.last().map_or(&inode.durable, |(_, v)| v);
+            if memory.holds(known) {
+                continue;
+            }
+            self.changes += 1;
+            let version = (self.changes, Arc::new(memory.bytes()));
+            Arc::make_mut(inode).versions.push(version);
+        }
+    }
+
+    /// A copy without processes: what they mapped stays in the files as they see them.
+    pub(super) fn without_processes(&self) -> Image {
+        let mut copy = self.clone();
+        for inode in copy.inodes.values_mut() {
+            if inode.lock.is_none() && inode.memory.is_none() {
+                continue;
+            }
+            let inode = Arc::make_mut(inode);
+            inode.lock = None;
+            if let Some(memory) = inode.memory.take() {
+                inode.seen = match inode.versions.last() {
+                    Some((_, version)) if memory.holds(version) => version.clone(),
+                    _ => Arc::new(memory.bytes()),
+                };
+            }
+        }
+        copy
     }
 
     pub(super) fn make_folder(&mut self, name: &str) {
         // Folders are made once and never renamed: their loss is not what is simulated.
         self.folders.entry(name.to_owned()).or_default();
+        self.changes += 1;
     }
 
     fn folder(&mut self, name: &str) -> io::Result<&mut Folder> {
         self.folders
             .get_mut(name)
+            .map(Arc::make_mut)
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
@@ -137,9 +203,11 @@ impl Image {
     }
 
     fn change(&mut self, folder: &str, change: Change) -> io::Result<()> {
+        let order = self.changes + 1;
         let folder = self.folder(folder)?;
         apply(&mut folder.seen, &change);
-        folder.changes.push(change);
+        folder.changes.push((order, change));
+        self.changes = order;
         Ok(())
     }
 
@@ -148,13 +216,13 @@ impl Image {
     }
 
     fn inode_mut(&mut self, inode: InodeId) -> &mut Inode {
-        self.inodes
-            .get_mut(&inode)
-            .expect("inodes are never removed")
+        let inode = self.inodes.get_mut(&inode);
+        Arc::make_mut(inode.expect("inodes are never removed"))
     }
 
-    pub(super) fn list(&mut self, folder: &str) -> io::Result<Vec<String>> {
-        Ok(self.folder(folder)?.seen.keys().cloned().collect())
+    pub(super) fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let folder = self.folders.get(folder).ok_or(io::ErrorKind::NotFound)?;
+        Ok(folder.seen.keys().cloned().collect())
     }
 
     pub(super) fn open(&mut self, path: &str, access: Access) -> io::Result<InodeId> {
@@ -167,7 +235,7 @@ impl Image {
                 let inode = InodeId(self.made);
                 let (folder, name) = split(path);
                 self.change(folder, Change::Add(name.to_owned(), inode))?;
-                self.inodes.insert(inode, Inode::default());
+                self.inodes.insert(inode, Arc::default());
                 Ok(inode)
             }
         }
@@ -193,9 +261,13 @@ impl Image {
     }
 
     pub(super) fn sync_folder(&mut self, name: &str) {
-        if let Some(folder) = self.folders.get_mut(name) {
+        if let Some(folder) = self.folders.get_mut(name)
+            && !folder.changes.is_empty()
+        {
+            let folder = Arc::make_mut(folder);
             folder.durable = folder.seen.clone();
             folder.changes.clear();
+            self.changes += 1;
         }
     }
 
@@ -211,12 +283,13 @@ impl Image {
 
     pub(super) fn read(&self, inode: InodeId, into: &mut [u8], offset: u64) -> usize {
         let inode = self.inode(inode);
-        let mapped = inode.memory.as_ref().map(|memory| memory.bytes());
-        let bytes = mapped.as_ref().unwrap_or(&inode.seen);
-        let Some(from) = usize::try_from(offset)
-            .ok()
-            .and_then(|offset| bytes.get(offset..))
-        else {
+        let Ok(offset) = usize::try_from(offset) else {
+            return 0;
+        };
+        if let Some(memory) = &inode.memory {
+            return memory.read(into, offset);
+        }
+        let Some(from) = inode.seen.get(offset..) else {
             return 0;
         };
         let count = from.len().min(into.len());
@@ -231,7 +304,7 @@ impl Image {
             .map(|inode| inode.seen.len() as u64)
             .sum();
         let offset = usize::try_from(offset).map_err(io::Error::other)?;
-        let capacity = self.capacity;
+        let (capacity, order) = (self.capacity, self.changes + 1);
         let inode = self.inode_mut(inode);
         let room = usize::try_from(capacity.saturating_sub(used)).unwrap_or(usize::MAX);
         let fits = (inode.seen.len().saturating_add(room))
@@ -240,8 +313,13 @@ impl Image {
         if fits == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        put(&mut inode.seen, offset, &bytes[..fits]);
-        inode.dirty.push((offset, bytes[..fits].to_vec()));
+        put(Arc::make_mut(&mut inode.seen), offset, &bytes[..fits]);
+        inode.dirty.push(Write {
+            order,
+            offset,
+            bytes: bytes[..fits].into(),
+        });
+        self.changes = order;
         Ok(fits)
     }
 
@@ -258,13 +336,21 @@ impl Image {
     /// Syncs; what a sync that fails should have written counts as clean and is not. Says whether the
     /// handle that knows of `passed` failures is told of one.
     pub(super) fn sync(&mut self, inode: InodeId, fails: bool, passed: &mut u64) -> bool {
+        self.changes += 1;
         let inode = self.inode_mut(inode);
         if let Some(memory) = &inode.memory {
-            inode.durable = memory.bytes();
+            inode.durable = Arc::new(memory.bytes());
+        } else if !inode.versions.is_empty() {
+            inode.durable = inode.seen.clone();
         }
-        for (offset, bytes) in std::mem::take(&mut inode.dirty) {
+        inode.versions.clear();
+        for write in std::mem::take(&mut inode.dirty) {
             if !fails {
-                put(&mut inode.durable, offset, &bytes);
+                put(
+                    Arc::make_mut(&mut inode.durable),
+                    write.offset,
+                    &write.bytes,
+                );
             }
         }
         if fails {
@@ -288,14 +374,14 @@ impl Image {
 
     pub(super) fn unlock(&mut self, inode: InodeId, process: u32, handle: u64) {
         let inode = self.inode_mut(inode);
-        if inode.lock == Some((process, handle)) {
-            inode.lock = None;
-        }
+        inode.lock = inode.lock.filter(|held| *held != (process, handle));
     }
 
     pub(super) fn release_locks_of(&mut self, process: u32) {
         for inode in self.inodes.values_mut() {
-            inode.lock = inode.lock.filter(|(holder, _)| *holder != process);
+            if inode.lock.is_some_and(|(holder, _)| holder == process) {
+                Arc::make_mut(inode).lock = None;
+            }
         }
     }
 
@@ -309,29 +395,35 @@ impl Image {
     }
 
     pub(super) fn bytes_of(&self, path: &str) -> Option<Vec<u8>> {
-        self.find(path).map(|inode| self.inode(inode).seen.clone())
+        self.find(path).map(|inode| self.inode(inode).seen.to_vec())
     }
 
     pub(super) fn flip(&mut self, path: &str, offset: u64, bit: u8) {
         let inode = self.find(path).expect("a file of that name");
         let inode = self.inode_mut(inode);
         let at = usize::try_from(offset).expect("an offset in memory");
-        inode.seen[at] ^= 1 << bit;
-        if let Some(byte) = inode.durable.get_mut(at) {
+        Arc::make_mut(&mut inode.seen)[at] ^= 1 << bit;
+        if let Some(byte) = Arc::make_mut(&mut inode.durable).get_mut(at) {
             *byte ^= 1 << bit;
         }
     }
 
     /// What is left after a power cut is durable, and nothing else is there.
     pub(super) fn cut_power(&mut self, survival: Survival, random: &mut Random) {
-        for inode in self.inodes.values_mut() {
+        self.changes += 1;
+        for inode in self.inodes.values_mut().map(Arc::make_mut) {
             inode.lock = None;
-            if let Some(memory) = inode.memory.take() {
-                // Mapped pages reach the disk whenever the system likes.
-                let bytes = memory.bytes();
-                inode.dirty.push((0, bytes));
-            }
-            let dirty = std::mem::take(&mut inode.dirty);
+            let mapped = match inode.memory.take() {
+                Some(memory) => Some(memory.bytes()),
+                None if inode.versions.is_empty() => None,
+                None => Some(inode.seen.to_vec()),
+            };
+            inode.versions.clear();
+            // Mapped pages reach the disk whenever the system likes.
+            let mapped = mapped.map(|bytes| (0, bytes.into()));
+            let dirty = std::mem::take(&mut inode.dirty).into_iter();
+            let dirty = dirty.map(|write| (write.offset, write.bytes));
+            let dirty: Vec<(usize, Arc<[u8]>)> = dirty.chain(mapped).collect();
             let last = dirty.len().saturating_sub(1);
             for (index, (offset, bytes)) in dirty.into_iter().enumerate() {
                 for sector in sectors(offset, bytes.len()) {
@@ -343,7 +435,7 @@ impl Image {
                     };
                     if survives {
                         put(
-                            &mut inode.durable,
+                            Arc::make_mut(&mut inode.durable),
                             sector.start,
                             &bytes[sector.start - offset..sector.end - offset],
                         );
@@ -352,13 +444,13 @@ impl Image {
             }
             inode.seen = inode.durable.clone();
         }
-        for folder in self.folders.values_mut() {
+        for folder in self.folders.values_mut().map(Arc::make_mut) {
             let survive = match survival {
                 Survival::Nothing | Survival::LastWrite => 0,
                 Survival::Everything => folder.changes.len(),
                 Survival::Some(_) => random.below(folder.changes.len() as u64 + 1) as usize,
             };
-            for change in folder.changes.drain(..).take(survive) {
+            for (_, change) in folder.changes.drain(..).take(survive) {
                 apply(&mut folder.durable, &change);
             }
             folder.seen = folder.durable.clone();
@@ -367,7 +459,7 @@ impl Image {
 }
 
 /// The parts of `offset..offset + len` that lie in one sector each.
-fn sectors(offset: usize, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub(super) fn sectors(offset: usize, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let end = offset + len;
     let mut start = offset;
     std::iter::from_fn(move || {

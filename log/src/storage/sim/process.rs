@@ -56,6 +56,7 @@ fn enter<'w>(world: &'w World, id: u32, step: &'static str) -> io::Result<MutexG
             return Err(die());
         }
     }
+    state.record();
     let number = state.count(step);
     if state.fault == Some((number, Fault::Kill)) {
         state.fault = None;
