@@ -268,10 +268,9 @@ impl SegmentHeader {
         } else {
             fields.at
         };
-        if block[unused..SEGMENT_CRC_OFFSET]
-            .iter()
-            .any(|byte| *byte != 0)
-        {
+        // Compared with a run of zeros, which is faster than byte by byte: nearly all of a header is unused.
+        let rest = &block[unused..SEGMENT_CRC_OFFSET];
+        if *rest != ZEROS[..rest.len()] {
             return Err(Fault::SegmentField {
                 field: "unused space",
             });
@@ -318,6 +317,9 @@ impl SegmentHeader {
         }
     }
 }
+
+/// What stands where nothing does.
+static ZEROS: [u8; SEGMENT_HEADER_BYTES] = [0; SEGMENT_HEADER_BYTES];
 
 /// What stands at the same places in every format version: magic, CRC and the version, which is returned. The CRC comes
 /// first, so that a flipped version field is damage and not "made by a newer program".

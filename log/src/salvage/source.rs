@@ -213,15 +213,23 @@ fn flipped(block: &[u8]) -> Option<usize> {
     if wrong.is_power_of_two() {
         return Some(bits + wrong.trailing_zeros() as usize);
     }
-    let mut left = CRC_POLYNOMIAL;
-    for bit in (0..bits).rev() {
-        if left == wrong {
-            return Some(bit);
+    // What is left of each bit of a byte, the last byte first.
+    let mut left = [CRC_POLYNOMIAL; 8];
+    for bit in (0..7).rev() {
+        left[bit] = divided(left[bit + 1]);
+    }
+    for byte in (0..content.len()).rev() {
+        if let Some(bit) = left.iter().position(|left| *left == wrong) {
+            return Some(byte * 8 + bit);
         }
-        let carried = left & 1;
-        left = left >> 1 ^ carried * CRC_POLYNOMIAL;
+        left = left.map(|left| (0..8).fold(left, |left, _| divided(left)));
     }
     None
+}
+
+/// One more bit behind it.
+fn divided(left: u32) -> u32 {
+    left >> 1 ^ (left & 1) * CRC_POLYNOMIAL
 }
 
 fn borrowed(look: &dyn Look, file: &str, found: &Found) -> Option<SegmentHeader> {
