@@ -1,11 +1,12 @@
 //! Salvages of stores as they lie on a disk: with several lives, with files that are no segments, with frames that
 //! nobody understands, with names and tags that are none.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_log::conformance::{append, draft, read};
 use tenure_log::format::SegmentHeader;
-use tenure_log::frame::{Draft, FrameRef};
+use tenure_log::frame::{Draft, FrameRef, Parts};
 use tenure_log::journal::segment::{Options, SegmentLog};
 use tenure_log::journal::{CounterTag, Deadline, Journal};
 use tenure_log::position::{Incarnation, Position, Positions};
@@ -180,4 +181,56 @@ fn a_control_page_of_another_size_is_none() {
         assert_eq!(read(&store.open(), Position::ZERO).len(), 6, "{bytes}");
         std::fs::write(&page, &whole).expect("put back");
     }
+}
+
+/// C1, C4: what stands behind a long stretch of rubble, longer than is read at once, is found again; and every byte of every
+/// segment is counted as something.
+#[test]
+fn what_stands_behind_a_long_stretch_of_rubble_is_found() {
+    let store = Store::new();
+    let log = store.open();
+    append(&log, "1");
+    let long = Draft {
+        parts: Parts {
+            bodies: vec![0xa5; 700_000],
+            ..draft("2").parts
+        },
+        ..draft("2")
+    };
+    let known = log.head().expect("a head");
+    let appended = log.transact(known, Deadline::NEVER, &mut |_| vec![long.clone()]);
+    let position = appended.expect("appended").head.position;
+    log.wait_durable(position, Deadline::NEVER)
+        .expect("durable");
+    for text in ["3", "4"] {
+        append(&log, text);
+    }
+    drop(log);
+    let holds_it = |path: &PathBuf| std::fs::metadata(path).expect("there").len() > 700_000;
+    let path = store.segments().into_iter().find(holds_it).expect("one");
+    let mut bytes = std::fs::read(&path).expect("read");
+    let body = bytes.iter().position(|byte| *byte == 0xa5).expect("a body");
+    let frame = bytes[..body].windows(4).rposition(|four| four == b"TNF1");
+    bytes[frame.expect("its frame")] ^= 1;
+    std::fs::write(&path, bytes).expect("written");
+    let dir = Disk
+        .directory(&store.path, Opening::Existing)
+        .expect("opened");
+    let report = verify(&dir, &Default::default());
+    assert_eq!(report.coverage.frames, 3);
+    let accounts = &report.coverage.accounts;
+    let counted = [
+        accounts.headers,
+        accounts.frames,
+        accounts.zeros,
+        accounts.bad,
+        accounts.late,
+        accounts.unread,
+    ];
+    let sizes = store.segments().into_iter();
+    let sizes = sizes.map(|path| std::fs::metadata(path).expect("there").len());
+    assert_eq!(counted.iter().sum::<u64>(), sizes.sum::<u64>());
+    assert!(accounts.bad > 700_000, "{}", accounts.bad);
+    let (report, notes, _) = salvaged(&store, Position::ZERO);
+    assert_eq!((report.frames, notes.lost), (3, vec![Position(2)]));
 }
