@@ -9,9 +9,10 @@ use std::path::Path;
 use tenure_core::apply::{Applied, apply};
 use tenure_core::codec::v1;
 use tenure_core::decide::stands;
-use tenure_core::event::{Entry, Event, Fence, FenceKind, TreeFence};
+use tenure_core::event::{Entry, Event, Fence, FenceKind, GrantSealed, TreeFence};
 use tenure_core::generation::{Epoch, Generation};
 use tenure_core::id::SessionNo;
+use tenure_core::seal::Seal;
 use tenure_core::state::State;
 
 use crate::decisions::{read, short};
@@ -145,7 +146,7 @@ fn lists(samples: &Samples, own: &[Event]) -> Vec<Vec<Event>> {
         all.push(twice);
     }
     for first in samples.values().filter_map(|known| known.first()) {
-        all.push([own, &[first.clone()]].concat());
+        all.push([own, std::slice::from_ref(first)].concat());
         all.push(vec![first.clone()]);
     }
     all
@@ -231,4 +232,54 @@ fn of_frames_that_no_writer_wrote_the_same_stand_as_ever() {
         .map(|(name, line)| (name.to_owned(), line.to_owned()))
         .collect();
     assert_eq!(known, lines, "others stand than stood before");
+}
+
+/// In a sealed store, a grant stands with the seal of itself; with none, with two, or with that of another session or
+/// generation it does not.
+#[test]
+fn a_grant_is_sealed_as_itself() {
+    let mut tried = 0;
+    for (name, log) in entries() {
+        let mut state = State::new();
+        for entry in log.into_iter().take(40) {
+            let Fence {
+                session, granted, ..
+            } = entry.fence;
+            if let (Some(session), Some(generation)) = (session, granted)
+                && stands(&state, &entry)
+                && !state.is_unproven()
+            {
+                state.sealed = true;
+                let seals = |of: &[(u64, u64)]| {
+                    let mut sealed = entry.clone();
+                    sealed.events.extend(of.iter().map(|(other, by)| {
+                        let session = SessionNo(session.0 + other);
+                        let generation = later(generation, *by);
+                        let seal = Seal([7; 16]);
+                        Event::from(GrantSealed {
+                            session,
+                            generation,
+                            seal,
+                        })
+                    }));
+                    stands(&state, &sealed)
+                };
+                let place = format!("{name} at {}", entry.at.position);
+                assert!(seals(&[(0, 0)]), "{place}");
+                for forged in [
+                    &[][..],
+                    &[(1, 0)],
+                    &[(0, 1)],
+                    &[(0, u64::MAX)],
+                    &[(0, 0), (0, 0)],
+                ] {
+                    assert!(!seals(forged), "{place}: {forged:?}");
+                }
+                state.sealed = false;
+                tried += 1;
+            }
+            apply(&mut state, &entry);
+        }
+    }
+    assert!(tried > 100, "{tried}");
 }

@@ -172,7 +172,8 @@ impl<'a> Look<'a> {
 
     /// Whether the frame claims the tree for a branch that stands where its source does (TRE-9).
     fn branches_and_claims(self, e: &Delegated) -> bool {
-        let [Event::Claimed(claimed), .., Event::Branched(branch)] = &*self.entry.events else {
+        let Some([Event::Claimed(claimed), .., Event::Branched(branch)]) = self.without_seal()
+        else {
             return false;
         };
         let source = self.state.session(branch.source);

@@ -253,3 +253,19 @@ fn a_grant_in_a_sealed_store_that_is_not_sealed_does_not_stand() {
         "a seal in a store that is not sealed"
     );
 }
+
+/// TRE-9: a branch that claims the tree it stands in is a grant like another: with its seal it stands, and its token counts.
+#[test]
+fn a_branch_that_claims_its_tree_stands_with_its_seal() {
+    let scene = Scene::new();
+    scene.play(&format!(
+        "seal \n register main secret={A} pid=500
+         register one parent=main@1~{A} secret={A}
+         release main as=main@1~{A}
+         branch one near in-tree pid=600 secret={B}
+         note text as=near@1~{B}"
+    ));
+    let state = scene.state();
+    assert!(state.findings.is_empty(), "{:?}", state.findings);
+    assert!(!scene.session("near").retired);
+}
