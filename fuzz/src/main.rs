@@ -12,7 +12,7 @@ use tenure_fuzz::hammer::worker;
 use tenure_fuzz::rig::histories::play_if_ordered;
 use tenure_fuzz::rig::oom::act_if_ordered;
 use tenure_fuzz::rig::page::with_figures;
-use tenure_fuzz::rig::{Order, Outcome, RIGS, Rig, Tier, said};
+use tenure_fuzz::rig::{Needs, Order, Outcome, RIGS, Rig, Tier, said};
 
 /// For the rig `oom`; to all others it is the system's.
 #[global_allocator]
@@ -57,7 +57,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         seed: arguments.seed,
         program: match arguments.program {
             Some(program) => std::path::absolute(program)?,
-            None => built()?,
+            None if rigs.iter().any(|rig| rig.needs == Needs::Program) => built()?,
+            None => PathBuf::new(),
         },
         itself: std::env::current_exe()?,
     };
@@ -66,7 +67,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut is_whole = true;
     for rig in rigs {
         let begun = Instant::now();
-        let outcome = (rig.run)(&order)?;
+        let outcome = match rig.needs.lacking() {
+            Some(reason) => Outcome::Skipped(reason.to_owned()),
+            None => (rig.run)(&order)?,
+        };
         match &outcome {
             Outcome::Skipped(reason) => eprintln!("SKIPPED {} {reason}", rig.name),
             Outcome::Ran(figures) => {
@@ -115,10 +119,12 @@ fn built() -> Result<PathBuf, Box<dyn Error>> {
         return Ok(program);
     }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "-p", "tenure"]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
+    cargo.args(["build", "--quiet", "-p", "tenure", "--profile"]);
+    // A directory has the name of its profile, but for that of the profile `dev`.
+    match dir.file_name().filter(|name| *name != "debug") {
+        Some(profile) => cargo.arg(profile),
+        None => cargo.arg("dev"),
+    };
     if !cargo.status()?.success() {
         return Err("tenure does not build; name a program with --program".into());
     }

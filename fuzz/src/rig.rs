@@ -1,8 +1,11 @@
 //! The rigs, and what a run of one says. Names, promises and tiers stand in `docs/reliability.md`.
 
 use std::error::Error;
+use std::iter;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -84,13 +87,13 @@ impl Order {
     }
 
     /// Seeds that follow from this one, as many as the tier has time for.
-    fn seeds(&self, sample: u64, minutes: u64, whole: u64) -> impl Iterator<Item = u64> {
+    fn seeds(&self, sample: u64, minutes: u64, whole: u64) -> Range<u64> {
         let first = self.seed.wrapping_mul(1_000_003);
-        (0..self.tier.of(sample, minutes, whole)).map(move |number| first + number)
+        first..first + self.tier.of(sample, minutes, whole)
     }
 }
 
-/// Tries every point on as many threads as there are processors, each a part of them.
+/// Tries every point on as many threads as there are processors, each the next one that nobody has taken.
 ///
 /// # Errors
 /// When a thread panics.
@@ -99,11 +102,12 @@ fn side_by_side<P: Sync>(
     part: impl Fn(&mut dyn Iterator<Item = &P>) -> Figures + Sync,
 ) -> Result<Figures, Box<dyn Error>> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
     let parts: Vec<_> = thread::scope(|scope| {
-        let part = &part;
+        let (part, next) = (&part, &next);
         let started: Vec<_> = (0..workers)
-            .map(|worker| {
-                let mut mine = points.iter().skip(worker).step_by(workers);
+            .map(|_| {
+                let mut mine = iter::from_fn(move || points.get(next.fetch_add(1, Relaxed)));
                 scope.spawn(move || part(&mut mine))
             })
             .collect();
@@ -113,6 +117,8 @@ fn side_by_side<P: Sync>(
     for part in parts {
         figures.join(part.map_err(|_| "a part of the run panicked")?);
     }
+    // Which thread found what is chance.
+    figures.violations.sort();
     Ok(figures)
 }
 
@@ -174,6 +180,26 @@ pub enum Outcome {
     Skipped(String),
 }
 
+/// What a rig needs of the runner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Nothing else.
+    Nothing,
+    /// The `tenure` program, which it starts.
+    Program,
+    /// That a panic unwinds: it is what the rig looks for, or how the simulator ends a process.
+    Unwinding,
+}
+
+impl Needs {
+    /// Why a rig that needs it cannot run in this program; none where it can.
+    #[must_use]
+    pub fn lacking(self) -> Option<&'static str> {
+        let is_lacking = self == Self::Unwinding && cfg!(panic = "abort");
+        is_lacking.then_some("a panic ends this program: build it with --profile rigs")
+    }
+}
+
 /// A way of trying to break a promise.
 #[derive(Clone, Copy)]
 pub struct Rig {
@@ -181,6 +207,8 @@ pub struct Rig {
     pub name: &'static str,
     /// What it does and what must hold.
     pub shows: &'static str,
+    /// What has to be there.
+    pub needs: Needs,
     /// Runs it.
     pub run: fn(&Order) -> Result<Outcome, Box<dyn Error>>,
 }
@@ -191,76 +219,91 @@ pub const RIGS: &[Rig] = &[
         name: "hammer",
         shows: "writers on one store, killed and stopped at random: nothing acknowledged is lost or doubled, nothing stale is in the log",
         run: hammered,
+        needs: Needs::Nothing,
     },
     Rig {
         name: "syscalls",
         shows: "every system call of a story of commands fails, is interrupted or is where the process dies: an answer is true, and the command repeated ends as it should",
         run: faults::run,
+        needs: Needs::Program,
     },
     Rig {
         name: "stops",
         shows: "a writer is stopped at every system call, taken over and continued: it is in the log before the takeover or refused",
         run: stops::run,
+        needs: Needs::Program,
     },
     Rig {
         name: "corruption",
         shows: "every way in which the bytes of a store at rest can be changed: found, never taken for a torn tail, and salvaged without loss of what is whole",
         run: corruption::run,
+        needs: Needs::Nothing,
     },
     Rig {
         name: "crashes",
-        shows: "every sequence of up to three operations, killed at every step, the power cut with every kind of loss, the recovery crashed again: nothing acknowledged is lost",
+        shows: "every sequence of up to three operations, killed at every step, every state of the disk that a power cut can leave, recoveries crashed again: nothing acknowledged is lost",
         run: crashes::run,
+        needs: Needs::Unwinding,
     },
     Rig {
         name: "simulation",
         shows: "several processes on a simulated machine, their steps interleaved by a seed, killed and stopped, with failed syncs, clocks that leap and a power cut: nothing acknowledged is lost or out of order",
         run: simulation::run,
+        needs: Needs::Unwinding,
     },
     Rig {
         name: "model",
         shows: "random commands, asked of the product and of a small reference model: the same answers, the same state",
         run: model::run,
+        needs: Needs::Nothing,
     },
     Rig {
         name: "histories",
         shows: "what several processes asked and were told, killed and stopped meanwhile: linearizable, with the log as the order",
         run: histories::run,
+        needs: Needs::Nothing,
     },
     Rig {
         name: "power",
         shows: "the file system is shut down under its writers and mounted again, ext4 and XFS: every note ever acknowledged is there",
         run: power::run,
+        needs: Needs::Nothing,
     },
     Rig {
         name: "clock",
         shows: "the same commands where the clock stands and where it leaps by years: the same answers",
         run: clock::run,
+        needs: Needs::Nothing,
     },
     Rig {
         name: "pids",
         shows: "process numbers given out again, and holders in another namespace: gone is gone, and unknowable is never dead",
         run: pids::run,
+        needs: Needs::Program,
     },
     Rig {
         name: "fuzz",
         shows: "everything that decodes, on files of a corpus changed by chance: no panic, no request for memory that has no bound, and what each target asserts",
         run: fuzz::run,
+        needs: Needs::Unwinding,
     },
     Rig {
         name: "outside",
         shows: "arguments, payloads of hooks and requests, changed by chance: a documented end, an answer that is one, and nothing printed that a terminal obeys",
         run: outside::run,
+        needs: Needs::Program,
     },
     Rig {
         name: "oom",
         shows: "every request for memory of a story of commands gets none: what the process left is as after a crash, and no length of the input becomes a request",
         run: oom::run,
+        needs: Needs::Nothing,
     },
     Rig {
         name: "zoo",
         shows: "forty-one known bugs, planted one at a time: each is caught by what has to catch it",
         run: zoo::run,
+        needs: Needs::Nothing,
     },
 ];
 

@@ -1,111 +1,85 @@
-//! Crash states, bounded and exhaustive: every sequence of up to three operations, killed at every step of its last one,
-//! the power cut with every kind of loss, and the recovery crashed again. On the simulated machine, with the production
-//! code.
+//! Crash states, bounded and exhaustive: every sequence of up to three operations, killed before every step of its last
+//! one; and for each such moment every state of the disk that a cut of the power can leave. Recoveries are crashed in the
+//! same way. On the simulated machine, with the production code.
 //!
-//! What must hold of each state: it opens; what was acknowledged is there, once and in order; nothing that was said to
-//! be absent is; nothing is there that nobody wrote; and an append goes on.
+//! What must hold of each state: it opens; what was acknowledged is there, once and in order; nothing is there that
+//! nobody wrote; and an append goes on.
+//!
+//! A state is the bytes of every file, the names, the boot, and what the writer had been told. Whoever opens equal states
+//! does the same, so equal ones of a sequence are judged once: both counts are given.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 use tenure_log::error::Error as LogError;
-use tenure_log::format::RulesVersion;
-use tenure_log::frame::{Depth, Draft, Parts};
-use tenure_log::journal::segment::{Options, SegmentLog};
-use tenure_log::journal::{Deadline, Journal, TransactError};
-use tenure_log::position::{Head, Position, TimeMicros};
-use tenure_log::storage::sim::{Fault, Sim, SimProcess, Survival};
-use tenure_log::writer::site::Tuning;
+use tenure_log::storage::sim::{CrashState, KillPoint, Losses, Sim, StateId};
 
-use super::{Figures, Order, Outcome, side_by_side};
+use super::{Figures, Order, Outcome, Tier, side_by_side};
+use crate::hammer::Dice;
 
-/// What a writer does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Operation {
-    /// Appends a frame.
-    Append,
-    /// Appends one that goes over several sectors; two of them do not fit into a segment.
-    AppendLarge,
-    /// Appends two in one transaction.
-    AppendTwo,
-    /// Appends a frame, and does not wait for its answer.
-    AppendUnanswered,
-    /// Begins a new life.
-    Raise,
-    /// Closes the store and opens it again.
-    Reopen,
-}
+mod told;
 
-const OPERATIONS: [Operation; 6] = [
-    Operation::Append,
-    Operation::AppendLarge,
-    Operation::AppendTwo,
-    Operation::AppendUnanswered,
-    Operation::Raise,
-    Operation::Reopen,
-];
+pub(super) use told::open;
+use told::{OPERATIONS, Operation, Told, play};
 
 /// How much is tried.
 struct Bounds {
     operations_max: usize,
-    survivals: &'static [Survival],
-    /// A sequence is killed at every so many of its steps.
+    /// A sequence is killed before every so many of the steps that changed something.
     kill_every: usize,
-    /// A recovery is crashed at every so many of its steps.
-    again_every: u64,
+    /// So many states of the disk are made for one set of names at one kill point: all of them if they are no more, else
+    /// some by chance.
+    states_max: usize,
+    /// One recovery in so many is crashed again.
+    again_one_in: u64,
+    /// As `states_max`, of a crash in a recovery.
+    again_states_max: usize,
 }
-
-const SURVIVALS: [Survival; 9] = [
-    Survival::Nothing,
-    Survival::Everything,
-    Survival::LastWrite,
-    Survival::Some(1),
-    Survival::Some(2),
-    Survival::Some(3),
-    Survival::Some(4),
-    Survival::Some(5),
-    Survival::Some(6),
-];
-
-/// Steps of a recovery, at most, at which it is crashed again.
-const RECOVERY_STEPS: u64 = 130;
 
 /// Runs the rig.
 ///
 /// # Errors
-/// When a sequence cannot be played without a crash.
+/// When a thread panics.
 pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
     let bounds = order.tier.of(
         Bounds {
             operations_max: 2,
-            survivals: &SURVIVALS[..4],
             kill_every: 5,
-            again_every: 53,
+            states_max: 32,
+            again_one_in: 300,
+            again_states_max: 6,
         },
         Bounds {
             operations_max: 2,
-            survivals: &SURVIVALS[..4],
             kill_every: 1,
-            again_every: 41,
+            states_max: 128,
+            again_one_in: 200,
+            again_states_max: 24,
         },
         Bounds {
             operations_max: 3,
-            survivals: &SURVIVALS,
             kill_every: 1,
-            again_every: 7,
+            states_max: 16_384,
+            again_one_in: 3,
+            again_states_max: 256,
         },
     );
     let sequences = sequences(bounds.operations_max);
     let figures = side_by_side(&sequences, |mine| {
         let mut figures = Figures::default();
         for sequence in mine {
-            figures.count("sequences", 1);
-            crash_everywhere(sequence, order.seed, &bounds, &mut figures);
+            Crashes::new(sequence, order.seed, &bounds).everywhere(&mut figures);
+            if order.tier == Tier::Whole {
+                let so_far = figures
+                    .tried
+                    .iter()
+                    .map(|(name, count)| format!("{count} {name}"));
+                eprintln!(
+                    "{sequence:?} done: {}",
+                    so_far.collect::<Vec<_>>().join(", ")
+                );
+            }
         }
         figures
     })?;
@@ -127,219 +101,255 @@ fn sequences(operations_max: usize) -> Vec<Vec<Operation>> {
     all
 }
 
-/// What the log told of each text.
-#[derive(Clone, Default)]
-struct Told {
-    tried: BTreeSet<String>,
-    acknowledged: Vec<(String, Head)>,
-    absent: BTreeSet<String>,
+/// How often things were done.
+#[derive(Default)]
+struct Counts {
+    kill_points: u64,
+    states: u64,
+    distinct: u64,
+    crashed_again: u64,
+    again_states: u64,
+    again_distinct: u64,
 }
 
-/// The store's log on the machine, made where there is none; its segments are small.
-///
-/// # Errors
-/// As [`SegmentLog::open`].
-pub(super) fn open(process: Arc<SimProcess>) -> Result<SegmentLog, LogError> {
-    let tuning = Tuning {
-        append_wait: Duration::from_millis(200),
-        sync_wait: Duration::from_millis(200),
-        segment_bytes: vec![4096 + 2048],
-        fill_bytes: 256,
-        ..Tuning::default()
-    };
-    let options = Options {
-        create: true,
-        rules: RulesVersion(1),
-        tuning,
-        ..Options::default()
-    };
-    SegmentLog::open(process, Path::new("/store"), options)
+/// The crashes of one sequence.
+struct Crashes<'r> {
+    sequence: &'r [Operation],
+    seed: u64,
+    bounds: &'r Bounds,
+    dice: Dice,
+    /// What was told when: a state is known by the number of its entry.
+    told: Vec<Told>,
+    seen: HashSet<(StateId, usize)>,
+    counts: Counts,
+    violations: Vec<String>,
 }
 
-fn draft(text: &str) -> Draft {
-    Draft {
-        time: TimeMicros(1),
-        parts: Parts {
-            texts: text.as_bytes().to_vec(),
-            ..Parts::default()
-        },
-    }
+/// How a state came about.
+#[derive(Clone, Copy)]
+enum Way<'w> {
+    Killed,
+    Cut(usize, &'w [u32]),
 }
 
-impl Told {
-    fn append(told: &RefCell<Self>, log: &SegmentLog, texts: &[String]) -> Result<(), LogError> {
-        told.borrow_mut().tried.extend(texts.iter().cloned());
-        let drafts: Vec<Draft> = texts.iter().map(|text| draft(text)).collect();
-        let known = log.head()?;
-        let done = log.transact(known, Deadline::NEVER, &mut |_| drafts.clone());
-        Self::hear(told, log, texts, done.map(|appended| appended.heads))
-    }
+/// Where a run was crashed: before which step, and of which recovery.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    step: u64,
+    recovery_of: Option<&'p str>,
+}
 
-    fn raise(told: &RefCell<Self>, log: &SegmentLog, text: &str) -> Result<(), LogError> {
-        let texts = [text.to_owned()];
-        told.borrow_mut().tried.extend(texts.iter().cloned());
-        let known = log.head()?;
-        let done = log.raise(known, Deadline::NEVER, &mut |_, _| draft(text));
-        Self::hear(told, log, &texts, done.map(|appended| appended.heads))
-    }
-
-    fn hear(
-        told: &RefCell<Self>,
-        log: &SegmentLog,
-        texts: &[String],
-        done: Result<Vec<Head>, TransactError>,
-    ) -> Result<(), LogError> {
-        match done {
-            Ok(heads) => {
-                let last = heads.last().map_or(Position::ZERO, |head| head.position);
-                log.wait_durable(last, Deadline::NEVER)?;
-                let done = texts.iter().cloned().zip(heads);
-                told.borrow_mut().acknowledged.extend(done);
-                Ok(())
-            }
-            Err(TransactError::Failed(error)) => {
-                told.borrow_mut().absent.extend(texts.iter().cloned());
-                Err(error)
-            }
-            Err(TransactError::Unknown { source, .. }) => Err(source),
-            // One process, which saw the head just now: nobody moved it.
-            Err(other) => panic!("{other}"),
+impl<'r> Crashes<'r> {
+    fn new(sequence: &'r [Operation], seed: u64, bounds: &'r Bounds) -> Self {
+        let number = sequence
+            .iter()
+            .fold(seed.wrapping_mul(1_000_003), |number, operation| {
+                number.wrapping_mul(31).wrapping_add(*operation as u64 + 1)
+            });
+        Self {
+            sequence,
+            seed,
+            bounds,
+            dice: Dice::new(number),
+            told: Vec::new(),
+            seen: HashSet::new(),
+            counts: Counts::default(),
+            violations: Vec::new(),
         }
     }
 
-    /// What a log holds otherwise than was told.
-    fn broken(&self, log: &SegmentLog) -> Result<Option<String>, LogError> {
-        let mut walk = log.read_from(Position::ZERO, Depth::Whole)?;
-        let (mut seen, mut heads) = (BTreeSet::new(), BTreeSet::new());
-        while let Some(frame) = walk.next() {
-            let frame = frame?;
-            let text = String::from_utf8_lossy(frame.texts).into_owned();
-            if !self.tried.contains(&text) || self.absent.contains(&text) {
-                return Ok(Some(format!("{text:?} is there and must not be")));
+    /// Kills the sequence at every step of its last operation, and at its end.
+    fn everywhere(mut self, figures: &mut Figures) {
+        let (sim, mut told) = (Sim::new(self.seed), Told::default());
+        sim.record();
+        let played = sim.run_one(|process| play(&sim, process, self.sequence, &mut told));
+        match played {
+            Some(Ok(from)) => {
+                let points = sim.recorded();
+                let points = points.iter().filter(|point| point.step() >= from);
+                self.each(points, &told, None);
             }
-            heads.insert((text.clone(), frame.header.position));
-            if !seen.insert(text.clone()) {
-                return Ok(Some(format!("{text:?} is there twice")));
-            }
+            Some(Err(error)) => self
+                .violations
+                .push(format!("{:?} ends without a crash: {error}", self.sequence)),
+            None => unreachable!("nobody kills it"),
         }
-        let lost = self.acknowledged.iter().find(|(text, head)| {
-            let entry = (text.clone(), head.position);
-            !heads.contains(&entry)
+        let counts = self.counts;
+        figures.count("sequences", 1);
+        figures.count("kill points", counts.kill_points);
+        figures.count("crash states", counts.states);
+        figures.count("distinct of them", counts.distinct);
+        figures.count("recoveries crashed again", counts.crashed_again);
+        figures.count("crash states in a recovery", counts.again_states);
+        figures.count("distinct of these", counts.again_distinct);
+        figures.violations.extend(self.violations);
+    }
+
+    /// Every kill point at which something is otherwise than at the one before it.
+    fn each<'p>(
+        &mut self,
+        points: impl Iterator<Item = &'p KillPoint>,
+        told: &Told,
+        recovery_of: Option<&str>,
+    ) {
+        let mut last: Option<(&KillPoint, Told)> = None;
+        let mut number = self.seed as usize;
+        for point in points {
+            let heard = told.before(point.step());
+            if last
+                .as_ref()
+                .is_some_and(|(before, told)| point.is_as(before) && *told == heard)
+            {
+                continue;
+            }
+            number += 1;
+            if recovery_of.is_some() || number % self.bounds.kill_every == 0 {
+                let step = point.step();
+                self.at(point, &heard, Place { step, recovery_of });
+            }
+            last = Some((point, heard));
+        }
+    }
+
+    /// Every state that a crash at this point can leave.
+    fn at(&mut self, point: &KillPoint, told: &Told, place: Place<'_>) {
+        let known = self.told.iter().position(|known| known == told);
+        let told = known.unwrap_or_else(|| {
+            self.told.push(told.clone());
+            self.told.len() - 1
         });
-        Ok(lost.map(|(text, head)| {
-            let position = head.position;
-            format!("{text:?}, acknowledged at {position}, is not there")
-        }))
-    }
-}
-
-/// Plays a sequence; says how many steps there were before its last operation.
-fn play(
-    sim: &Sim,
-    process: Arc<SimProcess>,
-    sequence: &[Operation],
-    told: &RefCell<Told>,
-) -> Result<u64, LogError> {
-    let mut before = 0;
-    let mut log = open(process.clone())?;
-    for (number, operation) in sequence.iter().enumerate() {
-        before = sim.steps();
-        match operation {
-            Operation::Append => Told::append(told, &log, &[format!("{number}")])?,
-            Operation::AppendLarge => {
-                let text = format!("{number} {}", "l".repeat(1100));
-                Told::append(told, &log, &[text])?;
-            }
-            Operation::AppendTwo => {
-                let texts = [format!("{number}a"), format!("{number}b")];
-                Told::append(told, &log, &texts)?;
-            }
-            Operation::AppendUnanswered => {
-                let text = format!("{number}u");
-                told.borrow_mut().tried.insert(text.clone());
-                let drafts = vec![draft(&text)];
-                match log.transact(log.head()?, Deadline::NEVER, &mut |_| drafts.clone()) {
-                    Ok(_) => {}
-                    Err(TransactError::Failed(error)) => return Err(error),
-                    Err(TransactError::Unknown { source, .. }) => return Err(source),
-                    Err(other) => panic!("{other}"),
-                }
-            }
-            Operation::Raise => Told::raise(told, &log, &format!("{number} raised"))?,
-            Operation::Reopen => {
-                drop(log);
-                log = open(process.clone())?;
+        self.counts.kill_points += u64::from(place.recovery_of.is_none());
+        self.judge(&point.killed(), told, place, Way::Killed);
+        let states_max = match place.recovery_of {
+            None => self.bounds.states_max,
+            Some(_) => self.bounds.again_states_max,
+        };
+        for (naming, losses) in point.losses().iter().enumerate() {
+            for digits in choose(losses, states_max, &mut self.dice) {
+                let state = losses.state(&digits);
+                self.judge(&state, told, place, Way::Cut(naming, &digits));
             }
         }
     }
-    Ok(before)
-}
 
-/// Kills the sequence at every step of its last operation, and cuts the power.
-fn crash_everywhere(sequence: &[Operation], seed: u64, bounds: &Bounds, figures: &mut Figures) {
-    let (sim, told) = (Sim::new(seed), RefCell::default());
-    let from = sim.run_one(|process| play(&sim, process, sequence, &told));
-    let from = from
-        .expect("nobody kills it")
-        .expect("nothing is in its way");
-    let first = from + seed % bounds.kill_every as u64;
-    for at in (first..sim.steps()).step_by(bounds.kill_every) {
-        let (sim, told) = (Sim::new(seed), RefCell::default());
-        sim.set_fault(at, Fault::Kill);
-        let _ = sim.run_one(|process| play(&sim, process, sequence, &told));
-        let told = told.into_inner();
-        let kill = format!("{sequence:?} killed at step {at}");
-        recover(&sim.fork(), &told, figures, &kill);
-        for survival in bounds.survivals {
-            let cut = sim.fork();
-            cut.cut_power(*survival);
-            let place = format!("{kill}, {survival:?}");
-            recover(&cut.fork(), &told, figures, &place);
-            let first = at % bounds.again_every;
-            for again in (first..RECOVERY_STEPS).step_by(bounds.again_every as usize) {
-                crash_again(&cut, &told, again, figures, &place);
-            }
+    /// Has the state recovered and judged, unless an equal one was; some recoveries are crashed in turn.
+    fn judge(&mut self, state: &CrashState, told: usize, place: Place<'_>, way: Way<'_>) {
+        let is_first = place.recovery_of.is_none();
+        let is_new = self.seen.insert((state.id, told));
+        let counts = match is_first {
+            true => [&mut self.counts.states, &mut self.counts.distinct],
+            false => [
+                &mut self.counts.again_states,
+                &mut self.counts.again_distinct,
+            ],
+        };
+        let [states, distinct] = counts;
+        *states += 1;
+        if !is_new {
+            return;
+        }
+        *distinct += 1;
+        let sim = state.start();
+        let crashes = is_first && self.dice.roll(self.bounds.again_one_in) == 0;
+        if crashes {
+            sim.record();
+        }
+        let mut told = self.told[told].clone();
+        let broken = recover(&sim, &mut told);
+        if broken.is_none() && !crashes {
+            return;
+        }
+        let described = self.describe(place, way);
+        if let Some(broken) = broken {
+            self.violations.push(format!("{described}: {broken}"));
+        } else {
+            self.counts.crashed_again += 1;
+            self.each(sim.recorded().iter(), &told, Some(&described));
+        }
+    }
+
+    fn describe(&self, place: Place<'_>, way: Way<'_>) -> String {
+        let way = match way {
+            Way::Killed => "nothing lost".to_owned(),
+            Way::Cut(naming, digits) => format!("power cut, names {naming}, kept {digits:?}"),
+        };
+        let step = place.step;
+        match place.recovery_of {
+            None => format!("{:?} killed at step {step}, {way}", self.sequence),
+            Some(first) => format!("{first}; its recovery killed at step {step}, {way}"),
         }
     }
 }
 
-/// Kills the recovery too, and cuts the power once more.
-fn crash_again(cut: &Sim, told: &Told, at: u64, figures: &mut Figures, place: &str) {
-    let (sim, told) = (cut.fork(), RefCell::new(told.clone()));
-    sim.set_fault(at, Fault::Kill);
-    let again = ["again".to_owned()];
-    let _ = sim.run_one(|process| Told::append(&told, &open(process)?, &again));
-    if sim.clear_fault() {
-        // It was done before.
-        return;
+/// The digits of the states that are made: all there are, or so many of them; and each sector torn once in each way.
+fn choose(losses: &Losses, states_max: usize, dice: &mut Dice) -> Vec<Vec<u32>> {
+    let radices = losses.radices();
+    let every = radices.iter().try_fold(1_usize, |count, radix| {
+        count
+            .checked_mul(*radix as usize)
+            .filter(|count| *count <= states_max)
+    });
+    let mut chosen = match every {
+        Some(count) => (0..count)
+            .map(|number| digits_of(number, &radices))
+            .collect(),
+        None => {
+            let mut chosen = losses.moments();
+            chosen.truncate(states_max);
+            while chosen.len() < states_max {
+                let drawn = radices
+                    .iter()
+                    .map(|radix| dice.roll(u64::from(*radix)) as u32);
+                chosen.push(drawn.collect());
+            }
+            chosen
+        }
+    };
+    let (least, most) = (
+        vec![0; radices.len()],
+        losses.moments().pop().unwrap_or_default(),
+    );
+    let mut torn = Vec::new();
+    for (place, count) in losses.torn().iter().enumerate() {
+        for kind in 0..*count {
+            for others in [&least, &most] {
+                let mut digits = others.clone();
+                digits[place] = radices[place] + kind;
+                torn.push(digits);
+            }
+        }
     }
-    let survival = SURVIVALS[at as usize % SURVIVALS.len()];
-    sim.cut_power(survival);
-    let place = format!("{place}, then killed at step {at} of the recovery, {survival:?}");
-    figures.count("crashes in a recovery", 1);
-    recover(&sim, &told.into_inner(), figures, &place);
+    let step = torn.len().div_ceil(states_max).max(1);
+    chosen.extend(torn.into_iter().step_by(step));
+    chosen
 }
 
-/// Opens, judges, appends once more, judges again.
-fn recover(sim: &Sim, told: &Told, figures: &mut Figures, place: &str) {
-    figures.count("crash states", 1);
-    let told = RefCell::new(told.clone());
+fn digits_of(mut number: usize, radices: &[u32]) -> Vec<u32> {
+    let digit = |radix: &u32| {
+        let digit = number % *radix as usize;
+        number /= *radix as usize;
+        digit as u32
+    };
+    radices.iter().map(digit).collect()
+}
+
+/// Opens, judges, appends once more, judges again; what does not hold.
+fn recover(sim: &Sim, told: &mut Told) -> Option<String> {
+    let text = [told.afterwards()];
     let judge = || {
         sim.run_one(|process| -> Result<Option<String>, LogError> {
             let log = open(process)?;
-            if let Some(broken) = told.borrow().broken(&log)? {
+            if let Some(broken) = told.broken(&log)? {
                 return Ok(Some(broken));
             }
-            Told::append(&told, &log, &["afterwards".to_owned()])?;
-            told.borrow().broken(&log)
+            told.append(sim, &log, &text)?;
+            told.broken(&log)
         })
     };
-    let broken = match catch_unwind(AssertUnwindSafe(judge)) {
+    match catch_unwind(AssertUnwindSafe(judge)) {
         Ok(Some(Ok(broken))) => broken,
         Ok(Some(Err(error))) => Some(format!("it does not go on: {error}")),
-        Ok(None) => Some("it was killed by nobody".to_owned()),
+        Ok(None) => unreachable!("nobody kills it"),
         Err(_) => Some("it panicked".to_owned()),
-    };
-    let broken = broken.map(|broken| format!("{place}: {broken}"));
-    figures.violations.extend(broken);
+    }
 }
