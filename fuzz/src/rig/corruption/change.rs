@@ -24,6 +24,11 @@ pub enum Found {
 pub enum Change {
     /// One bit turned over.
     Flip { file: usize, bit: usize },
+    /// Two bits turned over, each a file and a place in it.
+    Pair {
+        first: (usize, usize),
+        second: (usize, usize),
+    },
     /// Up to 32 bits turned over in a row of four bytes.
     Burst {
         file: usize,
@@ -117,11 +122,59 @@ pub fn changes(image: &Image) -> Vec<Change> {
     all
 }
 
+/// Every kind, as it is counted.
+pub const KINDS: [&str; 10] = [
+    "bits",
+    "pairs of bits",
+    "bursts",
+    "cuts",
+    "blocks wiped",
+    "blocks copied",
+    "blocks swapped",
+    "blocks rolled back",
+    "segments deleted, renamed, doubled",
+    "older copies",
+];
+
+/// The bits of a store's files, numbered through.
+pub struct Bits {
+    /// Where the bits of each file begin, and behind the last where they end.
+    starts: Vec<u64>,
+}
+
+/// The bits of a store's files.
+pub fn bits(image: &Image) -> Bits {
+    let mut starts = vec![0];
+    for name in image.names() {
+        let bits = image.segments[name].len() as u64 * 8;
+        starts.push(starts[starts.len() - 1] + bits);
+    }
+    Bits { starts }
+}
+
+impl Bits {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.starts[self.starts.len() - 1]
+    }
+
+    /// The file and the place in it of one of them.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn at(&self, number: u64) -> (usize, usize) {
+        assert!(number < self.count(), "there is no bit {number}");
+        let file = self.starts.partition_point(|start| *start <= number) - 1;
+        (file, (number - self.starts[file]) as usize)
+    }
+}
+
 impl Change {
     /// Its kind, for counting.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Flip { .. } => "bits",
+            Self::Pair { .. } => "pairs of bits",
             Self::Burst { .. } => "bursts",
             Self::Cut { .. } => "cuts",
             Self::Zeroed { .. } | Self::Ones { .. } => "blocks wiped",
@@ -144,8 +197,11 @@ impl Change {
     pub fn make(self, image: &mut Image, whole: &Image) {
         let names = whole.names();
         match self {
-            Self::Flip { file, bit } => {
-                image.edit(&names[file], |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+            Self::Flip { file, bit } => flip(image, &names[file], bit),
+            Self::Pair { first, second } => {
+                for (file, bit) in [first, second] {
+                    flip(image, &names[file], bit);
+                }
             }
             Self::Burst { file, at, bits } => image.edit(&names[file], |bytes| {
                 bytes[at..at + 4]
@@ -157,11 +213,11 @@ impl Change {
             Self::Zeroed { file, block } => fill(image, &names[file], block, 0),
             Self::Ones { file, block } => fill(image, &names[file], block, 0xff),
             Self::Copied { file, block, from } => {
-                put(image, whole, &names, (file, block), from);
+                put(image, whole, names, (file, block), from);
             }
             Self::Swapped { file, block, with } => {
-                put(image, whole, &names, (file, block), with);
-                put(image, whole, &names, with, (file, block));
+                put(image, whole, names, (file, block), with);
+                put(image, whole, names, with, (file, block));
             }
             Self::RolledBack {
                 file,
@@ -199,6 +255,10 @@ impl Change {
 
 fn range(block: usize, bytes: usize) -> std::ops::Range<usize> {
     block * BLOCK_BYTES..((block + 1) * BLOCK_BYTES).min(bytes)
+}
+
+fn flip(image: &mut Image, name: &str, bit: usize) {
+    image.edit(name, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
 }
 
 fn fill(image: &mut Image, name: &str, block: usize, with: u8) {

@@ -47,6 +47,8 @@ impl PartialEq<Frame> for Written {
 pub struct Image {
     pub dir: PathBuf,
     pub files: Copied,
+    names: Arc<Vec<String>>,
+    segment_bytes: u64,
     /// What was written, in order.
     pub frames: Arc<Vec<Written>>,
     /// The receipt of the newest frame.
@@ -68,12 +70,17 @@ impl DerefMut for Image {
 }
 
 /// Small segments, so that there are several.
-pub fn options() -> Options {
+pub const SEGMENT_BYTES: u64 = SEGMENT_HEADER_BYTES as u64 + 3000;
+
+/// Those of the small store.
+pub const SMALL_BYTES: u64 = SEGMENT_HEADER_BYTES as u64 + 800;
+
+fn options(segment_bytes: u64) -> Options {
     Options {
         create: true,
         rules: RulesVersion(1),
         tuning: Tuning {
-            segment_bytes: vec![SEGMENT_HEADER_BYTES as u64 + 3000],
+            segment_bytes: vec![segment_bytes],
             fill_bytes: 1024,
             ..Tuning::default()
         },
@@ -112,8 +119,12 @@ impl Image {
     ///
     /// # Errors
     /// When it cannot be made or read.
-    pub fn of_a_store(dir: &Path, frames: usize) -> Result<Self, Box<dyn std::error::Error>> {
-        let log = SegmentLog::open(Arc::new(Disk), dir, options())?;
+    pub fn of_a_store(
+        dir: &Path,
+        frames: usize,
+        segment_bytes: u64,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let log = SegmentLog::open(Arc::new(Disk), dir, options(segment_bytes))?;
         for number in 0..frames {
             let body = format!("{number} ").repeat(1 + number % 23);
             append(&log, body.as_bytes())?;
@@ -126,9 +137,12 @@ impl Image {
             chain: head.chain,
         };
         drop(log);
+        let files = Copied::of(dir)?;
         let mut image = Self {
             dir: dir.to_owned(),
-            files: Copied::of(dir)?,
+            names: Arc::new(files.segments.keys().cloned().collect()),
+            files,
+            segment_bytes,
             frames: Arc::default(),
             receipt,
         };
@@ -156,14 +170,31 @@ impl Image {
         Ok(written)
     }
 
-    /// Takes the seals away.
-    pub fn without_seals(&mut self) {
-        self.seals.clear();
+    /// What the store is opened with.
+    pub fn options(&self) -> Options {
+        options(self.segment_bytes)
     }
 
-    /// The files' names, in order.
-    pub fn names(&self) -> Vec<String> {
-        self.segments.keys().cloned().collect()
+    /// Makes the segments again what they are in `whole`, and the seals too if there are to be any.
+    pub fn restore(&mut self, whole: &Self, is_sealed: bool) {
+        let mut before = whole.segments.iter();
+        let is_same = |(name, bytes): (&String, &Arc<Vec<u8>>)| {
+            let before = before.next();
+            before.is_some_and(|(old, was)| old == name && Arc::ptr_eq(was, bytes))
+        };
+        if self.segments.len() != whole.segments.len() || !self.segments.iter().all(is_same) {
+            self.segments.clone_from(&whole.segments);
+        }
+        match is_sealed {
+            true if self.seals.is_empty() => self.seals.clone_from(&whole.seals),
+            true => {}
+            false => self.seals.clear(),
+        }
+    }
+
+    /// The names of the files that were written, in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// The frames of a file, in order.

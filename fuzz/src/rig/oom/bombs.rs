@@ -14,7 +14,7 @@ use tenure_log::verify::{Options, Outcome, verify};
 use super::actor::ORDER;
 use crate::allocator;
 use crate::mutate::reseal;
-use crate::rig::corruption::Image;
+use crate::rig::corruption::{Image, SEGMENT_BYTES};
 use crate::rig::{Figures, Order};
 use crate::unwritten::Unwritten;
 
@@ -59,15 +59,15 @@ pub fn run(order: &Order, figures: &mut Figures) -> Result<(), Box<dyn Error>> {
 /// When the store cannot be made.
 pub fn throw() -> Result<(), Box<dyn Error>> {
     let room = super::room()?;
-    let image = Image::of_a_store(&room.path().join("store"), 24)?;
+    let image = Image::of_a_store(&room.path().join("store"), 24, SEGMENT_BYTES)?;
     let storage: Arc<dyn Storage> = Arc::new(Disk);
     let mut thrown = 0_u64;
     for name in image.names() {
-        for frame in image.frames_of(&name) {
+        for frame in image.frames_of(name) {
             for length in LENGTHS {
                 for value in [1 << 20, 33 << 20, u32::MAX / 2, u32::MAX] {
                     let mut changed = image.clone();
-                    changed.edit(&name, |bytes| {
+                    changed.edit(name, |bytes| {
                         let place = frame.offset + length;
                         bytes[place..place + 4].copy_from_slice(&u32::to_le_bytes(value));
                         reseal(bytes);
