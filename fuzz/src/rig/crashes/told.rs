@@ -170,12 +170,12 @@ impl Told {
         while let Some(frame) = walk.next() {
             let frame = frame?;
             if !is_tried(frame.texts) {
-                let text = String::from_utf8_lossy(frame.texts);
-                return Ok(Some(format!("{text:?} is there, and nobody wrote it")));
+                let text = named(frame.texts);
+                return Ok(Some(format!("{text} is there, and nobody wrote it")));
             }
             if seen.iter().any(|(text, _)| text == frame.texts) {
-                let text = String::from_utf8_lossy(frame.texts);
-                return Ok(Some(format!("{text:?} is there twice")));
+                let text = named(frame.texts);
+                return Ok(Some(format!("{text} is there twice")));
             }
             seen.push((frame.texts.to_vec(), frame.header.head()));
         }
@@ -183,13 +183,19 @@ impl Told {
             if let Heard::Acknowledged(text, head) = heard
                 && !seen.iter().any(|(t, h)| t == text.as_bytes() && h == head)
             {
-                let position = head.position;
-                let line = format!("{text:?}, acknowledged at {position}, is not there");
+                let (text, position) = (named(text.as_bytes()), head.position);
+                let line = format!("{text}, acknowledged at {position}, is not there");
                 return Ok(Some(line));
             }
         }
         Ok(None)
     }
+}
+
+/// The beginning of a text, by which it is told from the others.
+fn named(text: &[u8]) -> String {
+    let beginning = &text[..text.len().min(16)];
+    format!("{:?}", String::from_utf8_lossy(beginning))
 }
 
 fn failed(error: TransactError) -> LogError {
