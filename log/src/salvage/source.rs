@@ -229,7 +229,7 @@ fn flipped(block: &[u8]) -> Option<usize> {
 
 /// One more bit behind it.
 fn divided(left: u32) -> u32 {
-    left >> 1 ^ (left & 1) * CRC_POLYNOMIAL
+    (left >> 1) ^ ((left & 1) * CRC_POLYNOMIAL)
 }
 
 fn borrowed(look: &dyn Look, file: &str, found: &Found) -> Option<SegmentHeader> {

@@ -260,7 +260,7 @@ fn torn_between(before: &[u8], after: &[u8]) -> Vec<Vec<u8>> {
         return Vec::new();
     };
     let mut torn = Vec::new();
-    for cut in [first + 1, (first + last + 1) / 2, last] {
+    for cut in [first + 1, (first + last).div_ceil(2), last] {
         let mix = |new: &dyn Fn(usize) -> bool| {
             let byte = |index| at(if new(index) { after } else { before }, index);
             (0..length).map(byte).collect()
