@@ -203,7 +203,7 @@ impl<'r> Crashes<'r> {
                 continue;
             }
             number += 1;
-            if recovery_of.is_some() || number % self.bounds.kill_every == 0 {
+            if recovery_of.is_some() || number.is_multiple_of(self.bounds.kill_every) {
                 let step = point.step();
                 self.at(point, &heard, Place { step, recovery_of });
             }
