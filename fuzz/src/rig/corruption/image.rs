@@ -73,7 +73,7 @@ impl DerefMut for Image {
 pub const SEGMENT_BYTES: u64 = SEGMENT_HEADER_BYTES as u64 + 3000;
 
 /// Those of the small store.
-pub const SMALL_BYTES: u64 = SEGMENT_HEADER_BYTES as u64 + 800;
+pub const SMALL_BYTES: u64 = SEGMENT_HEADER_BYTES as u64 + 1000;
 
 fn options(segment_bytes: u64) -> Options {
     Options {
