@@ -555,18 +555,10 @@ mod tests {
         for text in [&b""[..], b"a", b"\x01a", b"\n", b"\t\t"] {
             assert_eq!(told(text), None);
         }
-        for (content, may_be) in [
-            (&b""[..], false),
-            (b"a", false),
-            (b"a/\x01", false),
-            (b"\x01/a", false),
-            (b"\x01", true),
-            (b"/\x01/\x02\x01", true),
-            (b"tester@/\x01", true),
-            (b"tester@/a", false),
-        ] {
-            assert_eq!(is_stand_in(content), may_be, "{content:?}");
-        }
+        let not = [&b""[..], b"a", b"a/\x01", b"\x01/a", b"tester@/a"];
+        assert!(not.iter().all(|content| !is_stand_in(content)));
+        let may_be = [&b"\x01"[..], b"/\x01/\x02\x01", b"tester@/\x01"];
+        assert!(may_be.iter().all(|content| is_stand_in(content)));
     }
 
     /// Whether one path is inside another is the same of their stand-ins.

@@ -98,9 +98,15 @@ fn fences(state: &State, own: Fence) -> Vec<(Fence, bool)> {
         },
         own.granted.is_some(),
     ));
-    for number in 0..4 {
-        let session = SessionNo(number);
-        if let Some(known) = state.session(session) {
+    all.extend(of_others(state, own).map(|fence| (fence, false)));
+    all
+}
+
+/// The fences that the first sessions could write under, and a frame's own in the name of each.
+fn of_others(state: &State, own: Fence) -> impl Iterator<Item = Fence> {
+    (0..4).map(SessionNo).flat_map(move |session| {
+        let known = state.session(session);
+        known.map_or_else(Vec::new, |known| {
             let tree = TreeFence {
                 root: session,
                 epoch: known.epoch,
@@ -124,10 +130,9 @@ fn fences(state: &State, own: Fence) -> Vec<(Fence, bool)> {
                 session: Some(session),
                 ..own
             };
-            all.extend([claim, write, within, other].map(|fence| (fence, false)));
-        }
-    }
-    all
+            vec![claim, write, within, other]
+        })
+    })
 }
 
 /// Lists of events that differ from a frame's own in one place.
