@@ -50,7 +50,7 @@ pub fn run(order: &Order) -> Result<Outcome, Box<dyn Error>> {
     let points = order.draw(changes(&image), 1_500, 10_000);
     figures.join(every(&image, &points)?);
     figures.join(every(&small, &order.draw(changes(&small), 1_500, 20_000))?);
-    let pairs = order.tier.of(1_000, 20_000, 8_000_000);
+    let pairs = order.tier.of(1_000, 20_000, 8_500_000);
     figures.join(in_pairs(&small, order.seed, pairs)?);
     let opened = order.tier.of(40, 150, 20_000);
     let step = (points.len() / opened).max(1);
