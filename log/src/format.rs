@@ -318,8 +318,8 @@ impl SegmentHeader {
     }
 }
 
-/// What stands where nothing does.
-static ZEROS: [u8; SEGMENT_HEADER_BYTES] = [0; SEGMENT_HEADER_BYTES];
+/// What stands where nothing does. It is compared, and written, in pieces of at most so many bytes.
+pub(crate) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// What stands at the same places in every format version: magic, CRC and the version, which is returned. The CRC comes
 /// first, so that a flipped version field is damage and not "made by a newer program".

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::{Damage, Error, Next};
 use crate::fault::Fault;
-use crate::format::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName};
+use crate::format::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentName, ZEROS};
 use crate::frame::Place;
 use crate::options::SEGMENTS_MAX;
 use crate::position::Positions;
@@ -21,9 +21,6 @@ pub const SEGMENTS_FOLDER: &str = "segments";
 
 /// A file of zeros that becomes the next segment.
 const PREPARED_NAME: &str = "segments/prepared";
-
-/// Zeros are written in pieces of this many bytes.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl ReadAt for dyn StoredFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -283,7 +283,11 @@ impl<'r> Crashes<'r> {
 
 /// The digits of the states that are made: all there are, or so many of them; and each sector torn once in each way.
 fn choose(losses: &Losses, states_max: usize, dice: &mut Dice) -> Vec<Vec<u32>> {
-    let radices = losses.radices();
+    let (radices, moments) = (losses.radices(), losses.moments());
+    let (least, most) = (
+        vec![0; radices.len()],
+        moments.last().cloned().unwrap_or_default(),
+    );
     let every = radices.iter().try_fold(1_usize, |count, radix| {
         count
             .checked_mul(*radix as usize)
@@ -294,7 +298,7 @@ fn choose(losses: &Losses, states_max: usize, dice: &mut Dice) -> Vec<Vec<u32>> 
             .map(|number| digits_of(number, &radices))
             .collect(),
         None => {
-            let mut chosen = losses.moments();
+            let mut chosen = moments;
             chosen.truncate(states_max);
             while chosen.len() < states_max {
                 let drawn = radices
@@ -305,10 +309,6 @@ fn choose(losses: &Losses, states_max: usize, dice: &mut Dice) -> Vec<Vec<u32>> 
             chosen
         }
     };
-    let (least, most) = (
-        vec![0; radices.len()],
-        losses.moments().pop().unwrap_or_default(),
-    );
     let mut torn = Vec::new();
     for (place, count) in losses.torn().iter().enumerate() {
         for kind in 0..*count {

@@ -19,7 +19,7 @@ use crate::reader::Reader;
 use crate::source::Source;
 use crate::store::files::Files;
 use crate::store::keys;
-use crate::store::marks::{self, Marks};
+use crate::store::marks;
 use crate::store::snapshot;
 use crate::store::trail::Trail;
 
@@ -67,8 +67,7 @@ pub(crate) fn extend(
     noted: Noted,
     into: &mut Files,
 ) -> Result<Option<Rested>, Error> {
-    let mut past = Past::open(source, snapshot)?;
-    past.marks = Some(Marks::default());
+    let mut past = Past::open(source, snapshot)?.noting();
     let mut keys = keys::Fresh::load(&**source, head)?;
     let covered = past.kept.head.position;
     if covered >= head.position {
@@ -82,8 +81,7 @@ pub(crate) fn extend(
     let layout = match past.kept.lay_out(&lasts) {
         Some(layout) => layout,
         None => {
-            past = Past::unkept(source);
-            past.marks = Some(Marks::default());
+            past = Past::unkept(source).noting();
             is_read = true;
             let lasts = past.settle(&**source, None, head)?;
             past.kept.lay_out(&lasts).ok_or(Error::TooLarge)?

@@ -194,16 +194,22 @@ fn make_a_snapshot_due(session: &Session) {
     }
 }
 
+/// A store whose snapshots are written beside the work, and a session in it.
+fn with_snapshots_aside(dir: &Path) -> (Store, Session) {
+    let host = Arc::new(System::of_this_user());
+    let options = OpenOptions::new(dir).create(true).snapshots_aside(true);
+    let store = Store::open(&options, host).expect("it opens");
+    let name = Name::parse("agent").expect("a name");
+    let session = Session::register(&store, &name).expect("the name is free");
+    (store, session)
+}
+
 /// A snapshot is written beside the work, and whoever gives up the last handle waits for it.
 #[test]
 fn a_snapshot_that_is_due_is_there_when_the_last_handle_is_gone() {
     let temp = tempfile::tempdir().expect("a directory");
     let dir = temp.path().join("store");
-    let host = Arc::new(System::of_this_user());
-    let options = OpenOptions::new(&dir).create(true).snapshots_aside(true);
-    let store = Store::open(&options, host).expect("it opens");
-    let name = Name::parse("agent").expect("a name");
-    let session = Session::register(&store, &name).expect("the name is free");
+    let (store, session) = with_snapshots_aside(&dir);
     make_a_snapshot_due(&session);
     drop(store);
     drop(session);
@@ -215,11 +221,7 @@ fn a_snapshot_that_is_due_is_there_when_the_last_handle_is_gone() {
 fn a_snapshot_that_is_due_is_written_beside_calls_and_behind_them() {
     let temp = tempfile::tempdir().expect("a directory");
     let dir = temp.path().join("store");
-    let host = Arc::new(System::of_this_user());
-    let options = OpenOptions::new(&dir).create(true).snapshots_aside(true);
-    let store = Store::open(&options, host).expect("it opens");
-    let name = Name::parse("agent").expect("a name");
-    let session = Session::register(&store, &name).expect("the name is free");
+    let (_store, session) = with_snapshots_aside(&dir);
     let newest = dir.join("snapshots/state");
     let mut rounds = 0;
     while !newest.exists() {

@@ -126,6 +126,13 @@ impl Inode {
 impl Image {
     /// A copy without locks.
     pub(super) fn copy(&self) -> Image {
+        self.without_locks(|inode, memory| {
+            inode.memory = Some(Arc::new(SimMemory::new(&memory.bytes())));
+        })
+    }
+
+    /// A copy without locks, in which something becomes of each file that was mapped.
+    fn without_locks(&self, of_mapped: impl Fn(&mut Inode, Arc<SimMemory>)) -> Image {
         let mut copy = self.clone();
         for inode in copy.inodes.values_mut() {
             if inode.lock.is_none() && inode.memory.is_none() {
@@ -133,8 +140,8 @@ impl Image {
             }
             let inode = Arc::make_mut(inode);
             inode.lock = None;
-            if let Some(memory) = &inode.memory {
-                inode.memory = Some(Arc::new(SimMemory::new(&memory.bytes())));
+            if let Some(memory) = inode.memory.take() {
+                of_mapped(inode, memory);
             }
         }
         copy
@@ -167,21 +174,12 @@ impl Image {
 
     /// A copy without processes: what they mapped stays in the files as they see them.
     pub(super) fn without_processes(&self) -> Image {
-        let mut copy = self.clone();
-        for inode in copy.inodes.values_mut() {
-            if inode.lock.is_none() && inode.memory.is_none() {
-                continue;
-            }
-            let inode = Arc::make_mut(inode);
-            inode.lock = None;
-            if let Some(memory) = inode.memory.take() {
-                inode.seen = match inode.versions.last() {
-                    Some((_, version)) if memory.holds(version) => version.clone(),
-                    _ => Arc::new(memory.bytes()),
-                };
-            }
-        }
-        copy
+        self.without_locks(|inode, memory| {
+            inode.seen = match inode.versions.last() {
+                Some((_, version)) if memory.holds(version) => version.clone(),
+                _ => Arc::new(memory.bytes()),
+            };
+        })
     }
 
     pub(super) fn make_folder(&mut self, name: &str) {

@@ -35,6 +35,7 @@ impl Rows for HeldRows {
     const MAGIC: &'static [u8; 8] = MAGIC;
     const ROW_BYTES: usize = Row::BYTES;
 }
+
 /// The past of a log as far as it is kept, and the state where that ends.
 pub(super) struct Past {
     pub runs: Runs<HeldRows>,
@@ -60,14 +61,26 @@ impl Past {
     pub fn unkept(source: &Arc<dyn Source>) -> Self {
         let mut state = State::new();
         scratch::put_away(&mut state, source);
+        Self::of(Runs::none(), Kept::default(), state, None)
+    }
+
+    fn of(runs: Runs<HeldRows>, kept: Kept, state: State, shelf: Option<Arc<Shelf>>) -> Self {
         Self {
-            runs: Runs::none(),
-            kept: Kept::default(),
+            runs,
+            kept,
             state,
-            shelf: None,
+            shelf,
             read: Gathered::default(),
             unsettled: 0,
             marks: None,
+        }
+    }
+
+    /// The same, noting where the frames stand that it reads.
+    pub fn noting(self) -> Self {
+        Self {
+            marks: Some(Marks::default()),
+            ..self
         }
     }
 
@@ -87,15 +100,7 @@ impl Past {
         if runs.covered() != kept.head {
             return Ok(Self::unkept(source));
         }
-        Ok(Self {
-            runs,
-            kept,
-            state: found.state,
-            shelf: Some(found.shelf),
-            read: Gathered::default(),
-            unsettled: 0,
-            marks: None,
-        })
+        Ok(Self::of(runs, kept, found.state, Some(found.shelf)))
     }
 
     /// Reads on to `head`.
